@@ -79,6 +79,10 @@ class Plan:
     until: str = ""
     """The comparison that goes on polling, of a value with what it has to be."""
     fence_after: str = ""
+    around: bool = False
+    """Whether a barrier that hands on what thread 0 has found stands in the loop."""
+    early: bool = False
+    """Whether thread 0 looks at the word once before ``before``."""
     barrier: bool = True
     before: tuple[str, ...] = ()
     """Places that all threads access before the wait, or instructions."""
@@ -134,34 +138,40 @@ def _body(plan: Plan) -> Iterator[str]:
 
 def _round(plan: Plan, k: int) -> Iterator[str]:
     bits, size = (64, 8) if plan.wide else (32, 4)
-    for number, place in enumerate(plan.before):
-        yield _access(place, number)
     value, wanted = ("%v1", "%v2") if plan.wide else ("%r10", "%r4")
     turn = plan.kind == "turn"
+    if plan.around or plan.early:
+        yield f"mov.b{bits} {value}, {-1 if (plan.until or ('ne' if turn else 'lt')) == 'ne' else 0};"
+    if plan.early:
+        yield from _word(plan, size)
+        yield from (f"@!%z bra LOOKED{k};", f"{plan.poll}.global.u{bits} {value}, [%a4];", f"LOOKED{k}:")
+    for number, place in enumerate(plan.before):
+        yield _access(place, number)
     yield f"mad.lo.u32 %r4, {k if turn else 0}, %r3, {'%r1' if turn else k + 1};"
     yield f"add.s32 %r14, {'%r4' if turn else k + 1}, {plan.offset + turn};"
     if plan.wide:
         yield from ("cvt.u64.u32 %v2, %r4;", "cvt.u64.u32 %v3, %r14;")
-    yield f"mul.wide.s32 %a4, {0 if turn else '%r5'}, {size};"
-    yield from (
-        "add.s64 %a4, %a2, %a4;",
-        f"mul.wide.u32 %a5, {0 if turn else '%r1'}, {size};",
-        "add.s64 %a5, %a2, %a5;",
-    )
+    yield from _word(plan, size)
+    yield f"mul.wide.u32 %a5, {0 if turn else '%r1'}, {size};"
+    yield "add.s64 %a5, %a2, %a5;"
     if plan.signals_first:
         yield from _signal(plan, k)
-    yield f"@!%z bra WAITED{k};"
+    if not plan.around:
+        yield f"@!%z bra WAITED{k};"
     if plan.skips >= 0:
         yield from (f"setp.eq.u32 %q, %r1, {plan.skips};", f"@%q bra WAITED{k};")
     if not turn:
         yield from ("setp.lt.s32 %q, %r5, 0;", f"@%q bra WAITED{k};")
     until = plan.until or ("ne" if turn else "lt")
-    yield from (f"POLL{k}:", f"{plan.poll}.global.u{bits} {value}, [%a4];")
-    if plan.kept and turn and not (plan.wide or k):
-        yield "ld.shared.u32 %r4, [drawn];"
-    yield from (f"setp.{until}.u{bits} %p, {value}, {wanted};", f"@%p bra POLL{k};")
-    yield plan.fence_after
-    yield f"WAITED{k}:"
+    if plan.around:
+        yield from (f"POLL{k}:", f"setp.{until}.u{bits} %p, {value}, {wanted};", "bar.red.and.pred %q, 0, %p;")
+        yield from (f"@!%q bra WAITED{k};", f"@!%z bra POLL{k};")
+        yield from (f"{plan.poll}.global.u{bits} {value}, [%a4];", f"bra POLL{k};")
+    elif plan.early:
+        yield from (f"setp.{until}.u{bits} %p, {value}, {wanted};", f"@!%p bra WAITED{k};")
+    if not plan.around:
+        yield from _poll(plan, k, until, value, wanted)
+    yield from (f"WAITED{k}:", plan.fence_after) if plan.around else (plan.fence_after, f"WAITED{k}:")
     if plan.barrier:
         yield "bar.sync 0;"
     for number, place in enumerate(plan.work):
@@ -172,6 +182,19 @@ def _round(plan: Plan, k: int) -> Iterator[str]:
         yield from _signal(plan, k)
     for number, place in enumerate(plan.after):
         yield _access(place, 10 + number)
+
+
+def _word(plan: Plan, size: int) -> Iterator[str]:
+    """The address of the word that is waited for."""
+    yield from (f"mul.wide.s32 %a4, {0 if plan.kind == 'turn' else '%r5'}, {size};", "add.s64 %a4, %a2, %a4;")
+
+
+def _poll(plan: Plan, k: int, until: str, value: str, wanted: str) -> Iterator[str]:
+    bits = 64 if plan.wide else 32
+    yield from (f"POLL{k}:", f"{plan.poll}.global.u{bits} {value}, [%a4];")
+    if plan.kept and plan.kind == "turn" and not (plan.wide or k):
+        yield "ld.shared.u32 %r4, [drawn];"
+    yield from (f"setp.{until}.u{bits} %p, {value}, {wanted};", f"@%p bra POLL{k};")
 
 
 def _signal(plan: Plan, k: int) -> Iterator[str]:
@@ -280,6 +303,8 @@ def generate(random: Random) -> Plan:
         plan = replace(plan, plane=random.random() < 0.5)
     if random.random() < 0.3:
         plan = replace(plan, **RELAXED)
+    if random.random() < 0.4:
+        plan = replace(plan, around=random.random() < 0.7, early=random.random() < 0.6)
     names = random.sample(sorted(CHANGES), random.choice((0, 1, 1, 1, 2, 3)))
     return replace(plan, **{name: random.choice(CHANGES[name]) for name in names})
 

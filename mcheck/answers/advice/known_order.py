@@ -43,7 +43,7 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     if given is None:
         return ""
     taken = here[given.op.span]
-    fences = [e for e in g.steps if e.signal < 0 and _is_wide_fence(e.op, scope)]
+    fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     has_release = any(
         e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
     )
@@ -56,7 +56,8 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     return f"Execute fence.acq_rel.{scope} {' and '.join(halves)}: a relaxed atomic orders no other access."
 
 
-def _is_wide_fence(op: Op, scope: str) -> bool:
+def is_wide_fence(op: Op, scope: str) -> bool:
+    """Whether a fence releases and acquires at a scope, or a wider one."""
     return isinstance(op, ops.Fence) and op.sem in ("acq_rel", "sc") and WIDTH[op.scope] >= WIDTH[scope]
 
 

@@ -21,8 +21,16 @@ MAX_PAIRS = 2
 
 
 def find_narrow_scopes(g: ExecutionGraph) -> list[NarrowScope]:
-    """The releases to the later access's thread whose scope excludes one of the two threads; at most ``MAX_PAIRS``."""
-    reader = g.new.agent
+    """The releases to the later access's thread whose scope excludes one of the two threads, else those to another one
+    of its CTA that it knows of; at most ``MAX_PAIRS``.
+    """
+    known = dict.fromkeys(e.agent for e in g.steps if e.signal < 0 and g.new.time[e.agent] >= e.step)
+    same = [a for a in known if a != g.new.agent and g.place(a).cta == g.place(g.new.agent).cta]
+    readers = [g.new.agent, *(same if g.place(g.old.agent).cta != g.place(g.new.agent).cta else ())]
+    return next(filter(None, (_find_narrow_scopes_to(g, reader) for reader in readers)), [])
+
+
+def _find_narrow_scopes_to(g: ExecutionGraph, reader: int) -> list[NarrowScope]:
     theirs = [e.op for e in g.own_steps(reader, g.old.position)]
     others = [e for e in g.steps[g.old.position :] if e.agent != reader and e.signal < 0]
     blocked = g.agents[reader].blocked_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_issue, order_before_wgmma
 from mcheck.answers.advice.completion_waits import (
     count_executions,
@@ -54,6 +55,8 @@ def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> str:
         return fence
     if code == "RACE001" and (fences := suggest_fences_at_atomic(g)):
         return fences
+    if code == "RACE001" and (part := suggest_announcement(g)):
+        return part
     remarks = [_suggest_fix(g, code)]
     if code in NEEDS_FENCE:
         remarks.append(explain_idle_proxy_fences(g))

@@ -92,7 +92,7 @@ def explain_narrow_scope(narrow: NarrowScope) -> str:
 def suggest_scope(narrow: NarrowScope) -> str:
     """A sentence that says which scope to use, and where."""
     lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
-    where = f" at {' and at '.join(lines)}" if lines else ""
+    where = f" at {' and at '.join(dict.fromkeys(lines))}" if lines else ""
     spelled = [_spelled(op, narrow.needed_scope) for op in narrow.at_fault]
     return f"Give scope .{narrow.needed_scope} ({', '.join(dict.fromkeys(spelled))}){where}."
 

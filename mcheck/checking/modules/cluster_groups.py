@@ -24,7 +24,7 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.grid_coverage import is_conflict
-from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.checking.modules.signalled_grid import answer_signalled, signalled_box
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
@@ -107,10 +107,11 @@ def answer_together(
     if given is not None:
         return given
     small = prod(launch.cluster_counts) <= MAX_TOGETHER
+    by_choices: Answer | Reason | None = None
     if small and prod(launch.cluster_counts) > PAIR:  # three clusters draw tickets in six orders
-        by_tickets = _answer_from_pairs(module, launch, follow, question, limit, only_tickets=True)
-        if isinstance(by_tickets, Answer):
-            return by_tickets
+        by_choices = _answer_from_pairs(module, launch, follow, question, limit, only_choices=True)
+        if isinstance(by_choices, Answer):
+            return by_choices
         share = limit.share(seconds)
     counted = None if small else _answer_from_pairs(module, launch, follow, question, limit)
     if isinstance(counted, Answer):
@@ -126,6 +127,8 @@ def answer_together(
     if share.is_over() and not limit.is_over():
         given = _with_late_groups(given, seconds)
     given = replace(given, cut=given.cut or (given is first.answer and share.is_over()))
+    if counted is None and isinstance(by_choices, Reason) and given.verdict is Verdict.UNKNOWN:
+        counted = by_choices
     return given if counted is None else _with_reason(given, counted)
 
 
@@ -172,10 +175,11 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
 
 
 def _answer_from_pairs(
-    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit, *, only_tickets: bool = False
+    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit, *, only_choices: bool = False
 ) -> Answer | Reason | None:
     """The answer of a grid by the arguments about clusters that count themselves, or wait for each other's signals, or
-    why they do not apply, if there is a counter or a signal at all. ``only_tickets``: if clusters draw tickets.
+    why they do not apply, if there is a counter or a signal at all. ``only_choices``: only if clusters draw tickets, or
+    look early at what they wait for.
     """
     if launch.beside:
         return None
@@ -187,12 +191,13 @@ def _answer_from_pairs(
         return answer_counted(module, launch, follow_pair, share)
 
     def signal(share: Limit) -> Answer | None:
-        return answer_signalled(module, launch, follow_pair, share, only_tickets=only_tickets)
+        boxed = None if only_choices else signalled_box(module, launch, share)
+        return answer_signalled(module, boxed or launch, follow_pair, share, only_choices=only_choices)
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
     why: NotCounted | None = None
-    for argue in [signal] if only_tickets else [count, signal]:
+    for argue in [signal] if only_choices else [count, signal]:
         try:
             given = argue(share)
             if given is not None:

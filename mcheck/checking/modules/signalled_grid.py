@@ -18,6 +18,8 @@ there (``mcheck.simt.grid.cluster_signals``).
    are aligned and do not overlap; nothing else accesses them.
 4. The same signal ends a wait in every execution, or a later one by the same thread; it releases what comes before it,
    and the wait acquires. ``mcheck.simt.grid.signal_order`` computes which, and says why that is so.
+   A load ahead of a wait, of the same word, decides only whether there is a wait at all, and is left out
+   (``mcheck.simt.grid.early_polls``).
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
 6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running.
 
@@ -41,6 +43,11 @@ they store. So of all pairs those suffice in which each kind of conflict occurs
 (``mcheck.simt.grid.signalled_conflicts``). Within a cluster the same holds: what others signal to it and it to them
 comes back to the same thread (3), which adds no order there. Accesses are in bounds and aligned in all clusters.
 
+Where the words of signals lie in other places for other tiles, only the clusters of a tile, a box, signal each other.
+Then the conditions are checked for one box. All boxes do the same and keep apart from each other, which is shown as it
+is for clusters that do not signal (``mcheck.checking.modules.grid_coverage``), with what waits bring
+(``mcheck.simt.grid.signalled_boxes``).
+
 A finding in a pair need not be one of the grid, for order may have been lost. Then nothing is said.
 """
 
@@ -57,8 +64,9 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.frontend.ptx.code import collect_code
-from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
@@ -67,6 +75,7 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.simt.execution.polling_loops import as_number
 from mcheck.simt.grid.cluster_signals import (
+    OthersSignal,
     Signalling,
     Synchronisation,
     TicketFound,
@@ -88,10 +97,12 @@ from mcheck.simt.grid.grid_counter import (
     without_contents,
 )
 from mcheck.simt.grid.signal_order import Links, SignalOrder, order_signals
+from mcheck.simt.grid.signalled_boxes import box_footprints, check_initial_words, find_box
 from mcheck.simt.grid.signalled_conflicts import Pair, choose_pairs
 from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters wait for signals that are the same in every execution"
+SAID_OF_BOX = "clusters wait for signals that are the same in every execution, each for those of the {} in its box"
 FEW = 4
 """The number of clusters of which conditions are checked first."""
 
@@ -113,17 +124,17 @@ class SignalledPairs:
     pairs: tuple[Pair, ...]
 
 
-def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_tickets: bool = False) -> SignalledPairs:
-    """The pairs of clusters that stand for a grid, with ``only_tickets`` one whose clusters draw tickets. Raises
-    ``NotCounted`` if a condition does not hold.
+def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
+    """The pairs of clusters that stand for a grid, with ``only_choices`` one whose clusters draw tickets, or
+    look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
     """
-    if prod(launch.cluster_counts) > MAX_COUNTED:
+    if len(_clusters(launch)) > MAX_COUNTED:
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     check_statements(module)
     ticket: Counter | None = None
     for _ in range(TRIES):
         try:
-            return _find_pairs(module, launch, ticket, limit, only_tickets=only_tickets)
+            return _find_pairs(module, launch, ticket, limit, only_choices=only_choices)
         except TicketFound as found:
             if ticket is not None:
                 raise NotCounted("clusters draw numbers from several words") from None
@@ -134,9 +145,9 @@ def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_t
 
 
 def _find_pairs(
-    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, only_tickets: bool
+    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, only_choices: bool
 ) -> SignalledPairs:
-    clusters = clusters_of(launch)
+    clusters = _clusters(launch)
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
     for number, cluster in enumerate(clusters):
@@ -148,19 +159,22 @@ def _find_pairs(
         except NotCounted as error:
             error.counter = _any_waits(executions)
             raise
-        words = [range(one.address, one.address + one.size) for one in found.code]
-        written = given_and_written(module, launch, found.accesses, found.memory, [*words, *_bytes_of(ticket)])
+        kept = [range(one.address, one.address + one.size) for one in found.code]
+        written = given_and_written(module, launch, found.accesses, found.memory, [*kept, *_bytes_of(ticket)])
         if written:
             raise Written(written)
         executions.append(found)
-        if only_tickets and ticket is None:
+        if only_choices and ticket is None and not found.polls_early:
             raise NotCounted("clusters draw no tickets", counter=False)
         if number + 1 in (FEW, len(clusters)) and not _any_waits(executions):
             raise NotCounted("no cluster waits for a signal", counter=False)
     if ticket is not None:
         _check_alike(module, launch)
     memory = MemoryMap(executions[0].memory)
-    order = order_signals([one.code for one in executions], _initial_values(launch, memory, executions))
+    words = _signal_words(launch, memory, executions)
+    if _is_box(launch):
+        check_initial_words(launch, words.values())
+    order = order_signals([one.code for one in executions], {at: word.first for at, word in words.items()})
     if not launch.cooperative and not (order.follows_numbers() and (ticket is not None or not order.clocks)):
         raise NotCounted("clusters wait for others that need not be resident")
     threads = tuple(one.thread for one in executions)
@@ -183,16 +197,46 @@ def _check_alike(module: Module, launch: Launch) -> None:
                 raise NotCounted("clusters draw tickets, and have coordinates, too", statement.span)
 
 
-def _initial_values(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, int]:
-    """The initial values of the words of signals. Raises ``NotCounted``."""
-    found: dict[int, int] = {}
+def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, Counter]:
+    """The words of signals, by address. Raises ``NotCounted`` if the initial value of one is not given."""
+    found: dict[int, Counter] = {}
     for one in (one for each in executions for one in each.code):
         if one.address not in found:
             word = counter_at(launch, memory, one.address, one.size)
             if word is None:
                 raise NotCounted("the initial value of a word of signals is not given", one.span)
-            found[one.address] = word.first
+            found[one.address] = word
     return found
+
+
+# --- boxes ------------------------------------------------------------------------------------------------------------
+
+
+def signalled_box(module: Module, launch: Launch, limit: Limit) -> Launch | None:
+    """The launch with a box of clusters executed together, if those of a box signal each other alone, and all boxes do
+    the same and keep apart.
+    """
+    try:
+        with within_one_cluster(limit) as within:
+            box = find_box(module, launch, within)
+        if box is None or prod(box) > MAX_COUNTED:
+            return None
+        first = [at // (c * b) * c * b for at, c, b in zip(launch.first, launch.cluster, box, strict=True)]
+        boxed = replace(launch, together=box, first=(first[0], first[1], first[2]))
+        with within_one_cluster(limit) as within:
+            footprints = box_footprints(module, boxed, within)
+    except NotCounted:
+        return None
+    return None if any(compute_coverage([one], boxed, limit).reasons for one in footprints) else boxed
+
+
+def _is_box(launch: Launch) -> bool:
+    return prod(launch.together) > 1
+
+
+def _clusters(launch: Launch) -> Sequence[Extent]:
+    """The clusters that may signal each other."""
+    return launch.executed_clusters if _is_box(launch) else clusters_of(launch)
 
 
 # --- a pair -----------------------------------------------------------------------------------------------------------
@@ -200,8 +244,9 @@ def _initial_values(launch: Launch, memory: MemoryMap, executions: Sequence[Sign
 
 def trace_pair(module: Module, found: SignalledPairs, pair: Pair, limit: Limit) -> ClusterTrace:
     """What two clusters do, without the others. Raises ``NotCounted``."""
-    clusters = clusters_of(found.launch)
-    trace = trace_signalling(module, found.launch, [clusters[k] for k in pair], pair, found.ticket, limit)
+    clusters = _clusters(found.launch)
+    watch = OthersSignal(found.launch, pair, found.ticket)
+    trace = trace_signalling(module, found.launch, [clusters[k] for k in pair], watch, limit)
     return replace(trace, program=_linked(trace.program, pair, found))
 
 
@@ -254,14 +299,14 @@ def _exchange(op: Op, by: Synchronisation) -> Op:
 
 
 def answer_signalled(
-    module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_tickets: bool = False
+    module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
 ) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_tickets``, if they draw
-    tickets. Raises ``NotCounted`` if a condition does not hold.
+    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_choices``, if they draw
+    tickets, or look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
     """
-    found = find_signalled_pairs(module, launch, limit, only_tickets=only_tickets)
+    found = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     total = prod(launch.cluster_counts)
-    clusters = clusters_of(launch)
+    clusters = _clusters(launch)
     answers: list[Answer] = []
     for number, pair in enumerate(found.pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
@@ -274,4 +319,5 @@ def answer_signalled(
         answers.append(one)
     if not answers:
         return None
-    return join_pairs(answers, total, SAID.format(total))
+    said = SAID_OF_BOX.format(len(clusters)) if _is_box(launch) else SAID.format(total)
+    return join_pairs(answers, total, said)

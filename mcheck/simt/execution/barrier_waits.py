@@ -28,18 +28,16 @@ from typing import TypeVar
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.instruction_forms import find_fault
-from mcheck.frontend.ptx.lane_arithmetic import type_bits
 from mcheck.frontend.ptx.module import operand_registers
-from mcheck.ir.expr import apply_binary
-from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED, Step
+from mcheck.ir.spin_loops import Step
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.polling_loops import (
     LOOKAHEAD,
     AwaitedValue,
     Known,
     PollingLoop,
-    as_number,
     known_value,
+    read_test,
     reads_only_at,
 )
 
@@ -128,18 +126,11 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
     place = _find_test(function, at, known)
     if place is None or not reads_only_at(function, target, place, at):
         return None
-    test = function.body[place]
-    left, right = test.operands[1:3]
-    operand, kind = right if left == target else left, test.opcode.type
-    other = known_value(operand, dict(known))
-    operator = COMPARISONS.get(test.opcode.mode)
-    if other is None or operator is None or kind[0] not in "bsu" or operand == target:
+    operands = function.body[place].operands[1:3]
+    test = read_test(function.body[place], target, lambda o: known_value(o, dict(known)))
+    if test is None or operands[0] == operands[1]:
         return None
-    operator = operator if left == target else SWAPPED[operator]
-    size = type_bits(kind)
-    number = as_number(other, kind)
-    probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
-    compared = [r.index for r in operand_registers(operand)]
+    compared = [r.index for o in operands if o != target for r in operand_registers(o)]
 
     def make_loop() -> BarrierLoop:
         loop = BarrierLoop(function, at)
@@ -147,26 +138,22 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
         return loop
 
     loop = make_loop()
-    back = {v: loop.returns({**known, target.index: v}) for v in probes}
-    if all(back.values()) or not any(back.values()):
+    back = {v: loop.returns({**known, target.index: v}) for v in test.examples}
+    ends = test.ending_result(back)
+    if ends is None:
         return None
-    failing, known = _follow_failures(make_loop, known, [{target.index: v} for v in probes if back[v]])
+    failing, known = _follow_failures(make_loop, known, [{target.index: v} for v in back if back[v]])
     if failing is None or len(failing.results) != 1:
         return None
     ((barrier, results),) = failing.results.items()
-    ends = [{**known, target.index: v} for v in probes if not back[v]]
-    if len(results) != 1 or failing.is_noticed(ends):
+    ways = [{**known, target.index: v} for v in back if not back[v]]
+    if len(results) != 1 or failing.is_noticed(ways):
         return None
-    for way in ends:  # an attempt that succeeds reaches the barrier, too, with the other result
+    for way in ways:  # an attempt that succeeds reaches the barrier, too, with the other result
         ending = BarrierLoop(function, at)
         if not ending.goes_on(barrier, way) or ending.results != {barrier: {not next(iter(results))}}:
             return None
-    holds = {v: bool(apply_binary(operator, as_number(v, kind), number)) for v in probes}
-    if all(back[v] is holds[v] for v in probes):
-        operator = NEGATED[operator]
-    elif any(back[v] is holds[v] for v in probes):
-        return None
-    return BarrierWait(AwaitedValue(operator, number, kind, condition_only=True), barrier, next(iter(results)))
+    return BarrierWait(test.until(ends=ends, alone=True), barrier, next(iter(results)))
 
 
 def _follow_failures(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
@@ -20,12 +21,17 @@ from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.isa.kinds import WARPGROUP, Kind
 from mcheck.simt.execution.async_registers import in_flight_rows
-from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.cluster import Cluster, ComesBack, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 from mcheck.simt.execution.path_condition import PathCondition
+from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.execution.value_numbering import result_namer
 
 Fetch = Callable[[], tuple[Word, Quality]]
+FindWaits = Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]]
+"""The conditions that lanes wait for, lanes with equal conditions together."""
+FindBarrierWait = Callable[[int], tuple[AwaitedValue, int, ComesBack] | None]
+"""What a lane waits for, the place of the barrier, and the test of the other lanes that stand there."""
 StepMaker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
 STEP_MAKERS: dict[Kind, StepMaker] = {}
 """The maker of a step by the kind of the instruction."""
@@ -60,6 +66,14 @@ class Compiler:
     """Errors of statements that are not instructions, by place."""
     not_followed: set[int] = field(default_factory=set)
     """Places of statements whose steps report an error, or give up."""
+    value_waits: dict[int, FindWaits | None] = field(default_factory=dict)
+    """By the place of a load or an atomic, how to find what lanes wait for there."""
+    barrier_waits: dict[int, FindBarrierWait | None] = field(default_factory=dict)
+    """The same of loads that are repeated around a barrier."""
+    barriers_decide: dict[int, bool] = field(default_factory=dict)
+    """By the first place of a function, whether it has a barrier that such loops end with."""
+    differs: Callable[[int, NDArray[np.int64]], NDArray[np.bool_]] | None = None
+    """In which lanes a register may hold something else in other clusters, for which waits have to be found as well."""
     in_flight: frozenset[int] = field(init=False)
     """The rows of the registers that asynchronous instructions write."""
     path_condition: PathCondition = field(init=False)

@@ -65,6 +65,51 @@ class AwaitedValue:
         return bool(apply_binary(self.operator, as_number(value, self.type), self.right))
 
 
+@dataclass(frozen=True, slots=True)
+class ValueTest:
+    """A comparison of what a poll has returned with ``right``, both of the integer type ``type``."""
+
+    operator: str
+    right: int
+    type: str
+
+    @property
+    def examples(self) -> list[int]:
+        """Values, as bits, that show which ones end a loop: those around ``right`` and the least and greatest ones."""
+        top = (1 << type_bits(self.type)) - 1
+        return sorted({(self.right + d) & top for d in (-1, 0, 1)} | {0, 1, top})
+
+    def holds(self, value: int) -> bool:
+        """Whether the comparison holds for this value."""
+        return bool(apply_binary(self.operator, as_number(value, self.type), self.right))
+
+    def ending_result(self, back: Mapping[int, bool]) -> bool | None:
+        """The result of the comparison that ends the loop, given which examples lead back; ``None`` if that is not what
+        decides.
+        """
+        if len(set(back.values())) < 2:
+            return None
+        ends = {self.holds(v) is not again for v, again in back.items()}
+        return ends.pop() if len(ends) == 1 else None
+
+    def until(self, *, ends: bool, alone: bool) -> AwaitedValue:
+        """The condition of a loop that this result of the comparison ends. ``alone``: nothing else reads the value."""
+        operator = self.operator if ends else NEGATED[self.operator]
+        return AwaitedValue(operator, self.right, self.type, condition_only=alone or operator == "==")
+
+
+def read_test(
+    statement: ptx.Statement, target: ptx.Operand, value: Callable[[ptx.Operand], int | None]
+) -> ValueTest | None:
+    """What a comparison of ``target`` tests, if ``value`` knows the other operand."""
+    left, right = statement.operands[1:3]
+    other, kind = value(right if left == target else left), statement.opcode.type
+    operator = COMPARISONS.get(statement.opcode.mode)
+    if other is None or operator is None or kind[0] not in "bsu":
+        return None
+    return ValueTest(operator if left == target else SWAPPED[operator], as_number(other, kind), kind)
+
+
 def find_tests(function: ptx.Function, at: int) -> list[int]:
     """The places, close after the load at ``at``, where its value is compared."""
     statement = function.body[at]
@@ -153,41 +198,29 @@ def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand],
     }
     loop = PollingLoop(function, at)
     for place in find_tests(function, at):
-        test = function.body[place]
-        left, right = test.operands[1:3]
-        other, kind = value(right if left == target else left), test.opcode.type
-        operator = COMPARISONS.get(test.opcode.mode)
-        if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
+        statement = function.body[place]
+        test = read_test(statement, target, value)
+        if test is None or not isinstance(target, ptx.Register):
             continue
-        operator = operator if left == target else SWAPPED[operator]
-        size = type_bits(kind)
         env = {
             r.index: v
-            for o in (left, right)
+            for o in statement.operands[1:3]
             if o != target
             for r in operand_registers(o)
             if (v := value(o)) is not None
         }
         loop.compare_with(env)
-        number = as_number(other, kind)
-        probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
-        ways = {v: {**given, **env, target.index: v} for v in probes}
-        back = {v: loop.returns(known) for v, known in ways.items()}
-        holds = {v: bool(apply_binary(operator, as_number(v, kind), number)) for v in probes}
-        fails = {holds[v] for v in probes if back[v]}
-        if not _decides_alone(loop, place, {**given, **env}, {outcome: v for v, outcome in holds.items()}, fails):
+        back = {v: loop.returns({**given, **env, target.index: v}) for v in test.examples}
+        examples = {test.holds(v): v for v in test.examples}
+        fails = {test.holds(v) for v in test.examples if back[v]}
+        if not _decides_alone(loop, place, {**given, **env}, examples, fails):
             continue
-        if len(set(holds.values())) < 2 and not fails:  # no value fails, and nothing is repeated
-            if not all(holds.values()):
-                operator = NEGATED[operator]
-            return AwaitedValue(operator, number, kind, _only_reader(function, target, place))
-        if len(set(back.values())) < 2:
-            continue
-        if all(back[v] is not holds[v] for v in probes):
-            return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
-        if all(back[v] is holds[v] for v in probes):
-            operator = NEGATED[operator]
-            return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+        alone = _only_reader(function, target, place)
+        if len(examples) < 2 and not fails:  # no value fails, and nothing is repeated
+            return test.until(ends=True in examples, alone=alone)
+        ends = test.ending_result(back)
+        if ends is not None:
+            return test.until(ends=ends, alone=alone)
     return _find_awaited_sign(loop, value, given)
 
 
@@ -237,11 +270,11 @@ def _may_change(function: ptx.Function, register: ptx.Register, since: int, plac
         statement = function.body[k]
         if register in statement.defs or statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL):
             return True
-        todo += _places_after(function, k)
+        todo += places_after(function, k)
     return False
 
 
-def _places_after(function: ptx.Function, k: int) -> list[int]:
+def places_after(function: ptx.Function, k: int) -> list[int]:
     """The places that may come after ``k``, which is no indexed branch."""
     statement = function.body[k]
     places = []
@@ -275,7 +308,7 @@ def reads_only_at(function: ptx.Function, register: ptx.Register, place: int, st
         ):
             return False  # its targets and arguments are not analysed
         if statement.guard is not None or register not in statement.defs:
-            todo += _places_after(function, k)
+            todo += places_after(function, k)
     return True
 
 

@@ -7,8 +7,9 @@ draws the ticket of its number. Everything else that it may learn from other clu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from mcheck.ir.program import Program, Thread
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.execution.polling_loops import AwaitedValue, as_number
@@ -42,11 +43,13 @@ from mcheck.simt.grid.cluster_accesses import (
     lanes_of,
     places_of,
 )
+from mcheck.simt.grid.early_polls import FAILS, EarlyPoll, check_early_poll, is_early_poll, wanted_value
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
 from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
-from mcheck.simt.instructions.access_operands import to_generic
-from mcheck.simt.instructions.memory_accesses import await_load, find_waits
+from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
+from mcheck.simt.instructions.awaited_values import await_load, find_waits
+from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
 from mcheck.simt.trace_extraction import ClusterTrace
 from mcheck.simt.traces.address_names import KernelTerms
 
@@ -97,6 +100,8 @@ class Signalling(Execution):
     """The signals and waits, in the order of the one thread that does them."""
     thread: int | None
     """The number of that thread."""
+    polls_early: bool
+    """Whether it looks at a word before it waits for it."""
 
 
 # --- what the others do -----------------------------------------------------------------------------------------------
@@ -123,6 +128,15 @@ class OthersSignal:
     compiler: Compiler = field(init=False)
     kept: list[Kept] = field(default_factory=list)
     """The values in shared memory that lanes have waited for."""
+    returned: Mapping[int, int] = field(default_factory=dict)
+    """What early polls of lanes return; others fail."""
+    early: list[EarlyPoll] = field(default_factory=list)
+
+    def restarted(self) -> Self:
+        """The watch, at the beginning of an execution."""
+        self.kept.clear()
+        self.early.clear()
+        return self
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the loads that may wait, and the atomics."""
@@ -139,29 +153,59 @@ class OthersSignal:
         size = type_size(statement.opcode.type)
         if statement.opcode.vector != 1 or size > 8:
             return step
-        waited = find_waits(self.compiler, unit, at - unit.start, size)
+        waited = find_waits(self.compiler, unit, at, size)
         kept = find_kept_waits(self.compiler, unit, at - unit.start, size)
-        if waited is None and kept is None:
+        polls = find_barrier_waits(self.compiler, unit, at, size)
+        early = is_early_poll(unit.function, at - unit.start)
+        if waited is None and kept is None and polls is None and not early:
             return step
         fetch = self.compiler.fetch(unit, statement.place)
         rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
+            out = np.zeros_like(mask)
+            alone = lone_lanes(c, mask) if polls is not None or early else []
             for some, wait in [(mask, None)] if waited is None else waited(mask):
-                for one in [some] if wait is None and kept is None else _each(some):
+                for one in [some] if wait is None and kept is None and not alone else _each(some):
                     lane = np.flatnonzero(one)
                     found = kept(c, int(lane[0])) if wait is None and kept is not None else None
                     awaited = wait if found is None else found[0]
+                    if awaited is None and polls is not None and lane[0] in alone and c.follows_barrier_waits:
+                        around = polls(int(lane[0]))
+                        awaited = None if around is None else around[0]
+                    if awaited is None and early and lane[0] in alone:
+                        self._poll_early(c, one, fetch, size, rows)
+                        out |= one
+                        continue
                     if awaited is not None:
                         address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
                         _end_wait(c, address, size, lane, awaited)
-                    step(c, one)
+                    done = step(c, one)
+                    if done is not None:
+                        out |= done
+                    if awaited is not None:
+                        self.learn(rows, lane)
                     if found is not None:
                         self.kept += found[1]
                         _make_wait(c, int(lane[0]), rows, found[0])
-            return mask
+            return out if out.any() else None
 
         return run
+
+    def _poll_early(self, c: Cluster, one: Mask, fetch: Fetch, size: int, rows: list[int]) -> None:
+        """Leave the early poll of a lane out: it fails, unless it is to return something else."""
+        lane = int(np.flatnonzero(one)[0])
+        address, unknown = fetch_lanes(fetch, one, np.array([lane]))
+        if unknown[0]:
+            raise NotCounted("an address is not known", c.span)
+        self.early.append(EarlyPoll(lane, int(to_generic(address)[0]), size, len(c.recorded.code[lane]), c.span))
+        for row in rows:
+            c.lanes.values[row][lane] = self.returned.get(lane, FAILS) & (1 << 8 * size) - 1
+            c.lanes.quality[row][lane] = 0
+        self.learn(rows, np.array([lane]))
+
+    def learn(self, rows: list[int], lane: Numbers) -> None:
+        """These registers of a lane hold what was waited for, or what an early poll returned."""
 
     def _draw(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         size = type_size(statement.opcode.type)
@@ -241,26 +285,45 @@ def execute_signalling(
     """What the cluster of a number does if all that it waits for is there. ``shapes`` numbers operations. Raises
     ``NotCounted`` if it may learn anything else from other clusters, and ``TicketFound``.
     """
-    trace = trace_signalling(module, launch, (cluster,), (number,), ticket, limit)
+    trace, early = _trace_alone(module, launch, cluster, number, ticket, limit)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket", reader.span)
     return Signalling(
         cluster, (shape, reader.thread), reader.accesses(), lanes_of(trace.program), global_objects(trace.program),
-        reader.synchronisation(trace), reader.thread,
+        reader.synchronisation(trace), reader.thread, bool(early),
     )  # fmt: skip
 
 
+def _trace_alone(
+    module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None, limit: Limit
+) -> tuple[ClusterTrace, Sequence[EarlyPoll]]:
+    """What a cluster does, and its early polls, which are left out. Raises ``NotCounted`` if one decides more than
+    whether there is a wait.
+    """
+    watch = OthersSignal(launch, (number,), ticket)
+    trace = trace_signalling(module, launch, (cluster,), watch, limit)
+    if len(watch.early) > 1:
+        raise NotCounted("several loads decide whether to wait", watch.early[1].span)
+    for poll in watch.early:
+        wanted = {poll.lane: wanted_value(poll, trace.program, launch.width)}
+        other = OthersSignal(launch, (number,), ticket, returned=wanted)
+        succeeded = trace_signalling(module, launch, (cluster,), other, limit)
+        check_early_poll(poll, launch.width, trace.program, succeeded.program)
+    return trace, watch.early
+
+
 def trace_signalling(
-    module: Module, launch: Launch, clusters: Sequence[Coordinates], numbers: tuple[int, ...], ticket: Counter | None,
-    limit: Limit,
-) -> ClusterTrace:  # fmt: skip
-    """What these clusters of a grid do together, if all that they wait for is there."""
+    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit
+) -> ClusterTrace:
+    """What these clusters of a grid do together, if all that they wait for is there; ``watch`` leaves early polls
+    out.
+    """
     some = replace(launch, group=tuple(clusters))
-    runner, executed, watch = follow_only_path(module, some, limit, lambda: OthersSignal(launch, numbers, ticket))
+    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True)
     recorded = executed.recorded
-    drawn = None if ticket is None else ticket.address
+    drawn = None if watch.ticket is None else watch.ticket.address
     told = [
         *recorded.loaded.values(),
         *(o for o in recorded.returned.values() if o.address in recorded.decisive_atomics),

@@ -17,12 +17,13 @@ LEARNED = "control depends on values that other threads write"
 
 
 def follow_only_path(
-    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W]
+    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W], *, barrier_waits: bool = False
 ) -> tuple[Runner, Cluster, W]:
     """The only path of the clusters that a launch executes. Raises ``NotCounted`` if there are several, or control
-    depends on what the watch does not hand out; which words they may read is for the caller to see.
+    depends on what the watch does not hand out; which words they may read is for the caller to see. With
+    ``barrier_waits`` the watch knows of waits around barriers.
     """
-    ways = list(follow_paths(module, launch, limit, make_watch))
+    ways = list(follow_paths(module, launch, limit, make_watch, barrier_waits=barrier_waits))
     if len(ways) != 1:
         raise NotCounted("control depends on data, or on the order of threads")
     _, executed, _ = ways[0]

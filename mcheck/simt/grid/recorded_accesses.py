@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
@@ -154,6 +155,7 @@ class AccessRecorder(AccessPlacement):
         generic = opcode.space == GENERIC
         fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
         given = [unit.frame + r.index for r in operand_registers(source)]
+        sources = [self.compiler.fetch(unit, i) for i in items] if code.stores_needed else []
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
         kind = AccessKind(WRITE, size, plain=weak, aligned=size)
         spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
@@ -162,7 +164,8 @@ class AccessRecorder(AccessPlacement):
             private = own or (generic and self._may_be_private(fetch, lanes))
             if told or self.may_differ(given) or (private and self.may_differ(based)):
                 self.tainted_memory |= spaces
-                if not own and (not weak or code.stores_needed or code.stores_named):
+                needed = code.stores_needed and self._is_any_known(sources, lanes)
+                if not own and (not weak or needed or code.stores_named):
                     reason = f"the value that '{statement.text}' stores depends on the coordinates"
                     self.space.isolate(reason, statement.span)
             if self.optional is not None and (private or code.stores_decide):
@@ -171,6 +174,13 @@ class AccessRecorder(AccessPlacement):
                 self.record_access(unit, statement, place, fetch, lanes, kind)
 
         return before
+
+    def _is_any_known(self, sources: list[Fetch], lanes: Indices) -> bool:
+        """Whether all items of a value that is stored are known in some lane: an unknown one may be any, so what other
+        clusters store there is followed as well.
+        """
+        known = [np.broadcast_to(s()[1], self.compiler.lanes.exists.shape)[lanes] & taint.UNKNOWN == 0 for s in sources]
+        return bool(np.logical_and.reduce(known).any())
 
     def _may_be_private(self, fetch: Fetch, lanes: Indices) -> bool:
         """Whether a generic address of one of these lanes is in its own memory."""

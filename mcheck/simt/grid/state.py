@@ -78,6 +78,8 @@ class CoordinateState:
     def _coordinate(self, name: str, slopes: Slopes) -> None:
         register, _, axis = name.partition(".")
         number = "xyz".index(axis)
+        if self.space.low[number] == self.space.high[number]:
+            return
         slopes[number] = self.box[number] * (self.cluster[number] if register == "ctaid" else 1)
 
     def set_form(self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None) -> None:

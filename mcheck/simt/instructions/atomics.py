@@ -33,7 +33,7 @@ from mcheck.simt.instructions.access_operands import (
     to_generic,
     visible_accesses,
 )
-from mcheck.simt.instructions.memory_accesses import find_waits
+from mcheck.simt.instructions.awaited_values import find_waits
 
 OBSERVED = Reg("taken")
 """The value returned by a swap that is repeated until it succeeds."""
@@ -56,7 +56,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     moved = k.code.stores_decide and size <= 8 and elements == 1
     swaps = moved and wanted and op.op == "cas"
     takes = swaps or (moved and wanted and op.op == "exch")
-    waited = find_waits(k, unit, at - unit.start, size) if takes and len(rows) == 1 else None
+    waited = find_waits(k, unit, at, size) if takes and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         for some, wait in ((mask, None),) if waited is None else waited(mask):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mcheck.simt.execution.barrier_waits import (
     registers_around,
 )
 from mcheck.simt.execution.cluster import Cluster, ComesBack
-from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.compiler import Compiler, FindBarrierWait
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import AwaitedValue
 
@@ -28,21 +28,32 @@ def lone_lanes(c: Cluster, mask: Mask) -> list[int]:
     return [int(lane) for lane in lanes[first[count == 1]]]
 
 
-def barrier_wait_finder(
-    k: Compiler, unit: Unit, at: int, size: int
-) -> Callable[[int], tuple[AwaitedValue, int, ComesBack] | None] | None:
-    """A function that finds what a lane waits for at a load that is repeated around a barrier, with the place of the
-    barrier, and the test of the other lanes that stand there; ``None`` if the function has no such barrier.
+def find_barrier_waits(k: Compiler, unit: Unit, at: int, size: int) -> FindBarrierWait | None:
+    """How to find what a lane waits for at a load that is repeated around a barrier; ``None`` if the function has no
+    such barrier.
     """
+    if at not in k.barrier_waits:
+        k.barrier_waits[at] = _make_finder(k, unit, at, size) if _has_deciding_barrier(k, unit) else None
+    return k.barrier_waits[at]
+
+
+def _has_deciding_barrier(k: Compiler, unit: Unit) -> bool:
+    if unit.start not in k.barriers_decide:
+        k.barriers_decide[unit.start] = any(map(is_deciding_barrier, unit.function.body))
+    return k.barriers_decide[unit.start]
+
+
+def _make_finder(k: Compiler, unit: Unit, at: int, size: int) -> FindBarrierWait:
     body, place = unit.function.body, at - unit.start
-    if not any(map(is_deciding_barrier, body)):
-        return None
     values, known = k.lanes.values, k.lanes.quality
     read = sorted(registers_around(unit.function, place) - {r.index for r in body[place].defs})
     found: dict[tuple[tuple[int, int], ...], BarrierWait | None] = {}
 
     def sure_registers(lane: int, registers: Iterable[int]) -> dict[int, int]:
-        return {r: int(values[unit.frame + r][lane]) for r in registers if not known[unit.frame + r][lane]}
+        sure = [r for r in registers if not known[unit.frame + r][lane]]
+        if k.differs is not None:
+            sure = [r for r in sure if not k.differs(unit.frame + r, np.array([lane]))[0]]
+        return {r: int(values[unit.frame + r][lane]) for r in sure}
 
     def find(lane: int) -> tuple[AwaitedValue, int, ComesBack] | None:
         given = sure_registers(lane, read)

@@ -15,14 +15,14 @@ from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import PARAM_BASE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
-from mcheck.ir.expr import Const, Expr, Reg
+from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import READONLY, read_opcode
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
+from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.instructions.access_operands import (
@@ -33,7 +33,8 @@ from mcheck.simt.instructions.access_operands import (
     to_generic,
     visible_accesses,
 )
-from mcheck.simt.instructions.barrier_polls import barrier_wait_finder, lone_lanes
+from mcheck.simt.instructions.awaited_values import await_load, find_waits
+from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
 
 # --- ld and st -----------------------------------------------------------------------------------------------
 
@@ -63,8 +64,8 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
-    waited = find_waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
-    polls = barrier_wait_finder(k, unit, at, size) if strong and len(rows) == 1 else None
+    waited = find_waits(k, unit, at, size) if strong and len(rows) == 1 else None
+    polls = find_barrier_waits(k, unit, at, size) if strong and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         if strong and c.forced.wanted:
@@ -185,57 +186,6 @@ def _depends_on_order(
     )
 
 
-def find_waits(
-    k: Compiler, unit: Unit, at: int, size: int
-) -> Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]] | None:
-    """The conditions that lanes wait for at a load or an atomic that is repeated, lanes with equal conditions together;
-    ``None`` if nothing tests its value.
-    """
-    statement = unit.function.body[at]
-    target = statement.operands[0]
-    tested = [o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]]
-    operands = list(dict.fromkeys((*tested, *find_sign_tests(unit.function, at))))
-    if operands:
-        operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
-    fetches = {o: k.fetch(unit, o) for o in operands}
-    known: dict[tuple[int | None, ...], AwaitedValue | None] = {}
-    if not operands:
-        return None
-
-    def waited(mask: Mask) -> list[tuple[Mask, AwaitedValue | None]]:
-        lanes = np.flatnonzero(mask)
-        given = {o: fetch_lanes(fetches[o], mask, lanes) for o in operands if o != target}
-        states = [q.astype(np.uint64) for _, q in given.values()]
-        table = np.stack([np.zeros(len(lanes), np.uint64), *(v for v, _ in given.values()), *states])
-        kinds, back = np.unique(table, axis=1, return_inverse=True)
-        out: list[tuple[Mask, AwaitedValue | None]] = []
-        for n in range(kinds.shape[1]):
-            found = kinds[1:, n].tolist()
-            # The value that an atomic has returned is certain in the order that is followed.
-            sure = [
-                None if q & ~taint.ORDER else v for v, q in zip(found[: len(given)], found[len(given) :], strict=True)
-            ]
-            values: dict[ptx.Operand, int | None] = dict(zip(given, sure, strict=True))
-            key = tuple(values.values())
-            if key not in known:
-                wait = find_awaited(unit.function, at, values.get)
-                known[key] = wait if wait is not None and type_size(wait.type) == size else None
-            some = np.zeros_like(mask)
-            some[lanes[back.reshape(-1) == n]] = True
-            out.append((some, known[key]))
-        return out
-
-    return waited
-
-
-def await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
-    """A load that is repeated until its value satisfies the awaited condition."""
-    kind = wait.type if "s" in (wait.type[0], op.type[0]) else op.type  # the comparison says whether there is a sign
-    load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
-    compare = wait.operator, Const(wait.right)
-    return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
-
-
 @compiles(Kind.STORE)
 def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st``."""
@@ -345,7 +295,7 @@ def distinct_stores(
         quoted = quote_statement(statement)
         said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {quoted}"
         c.recorded.assumptions[said] = None
-    c.recorded.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
+    c.recorded.has_conflicting_stores |= len(first_of_each([address[left], cluster[left]])) < len(left)
     return left
 
 

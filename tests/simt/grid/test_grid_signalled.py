@@ -45,6 +45,11 @@ RIGHT = {
     "every other cluster": Plan(kind="flags", distance=2, work=NEIGHBOURS),
     "the tile of the next one, before it is written": Plan(kind="flags", work=("store own", "load next")),
     "no wait where nothing is shared": Plan(kind="flags", work=("store own",), skips=7),
+    "waits around a barrier": Plan(around=True),
+    "waits around a barrier by fences": Plan(around=True, **RELAXED),
+    "waits around a barrier, and two rounds": Plan(around=True, rounds=2),
+    "a look before the wait": Plan(early=True, before=("store own",)),
+    "a look before the wait around a barrier": Plan(around=True, early=True, before=("store own",)),
 }
 
 OPEN = {
@@ -65,6 +70,8 @@ OPEN = {
     "one cluster does not wait": Plan(kind="flags", work=NEIGHBOURS, skips=7),
     "every other cluster, and one word that all write": Plan(kind="flags", distance=2),
     "a tile that is written again": Plan(kind="flags", rounds=2, work=NEIGHBOURS),
+    "a load between a look and the wait": Plan(around=True, early=True, before=("load common",)),
+    "a store between a look and the wait": Plan(early=True, before=("store common",)),
 }  # fmt: skip
 
 REFUSED = {
@@ -110,6 +117,26 @@ REFUSED = {
     "a reset that the next one may miss": (
         Plan(kind="flags", work=NEIGHBOURS, distance=2, resets="st.relaxed.gpu.global.u32 [%a2+32], 0;"),
         "two signals of one word are not ordered",
+    ),
+    "relaxed stores, and waits around a barrier": (
+        Plan(around=True, early=True, signal="st.relaxed.gpu"), "a signal for another cluster releases nothing",
+    ),
+    "relaxed loads around a barrier": (
+        Plan(around=True, poll="ld.relaxed.gpu"), "a wait for another cluster acquires nothing",
+    ),
+    "a fence only behind the wait": (
+        Plan(early=True, **RELAXED), "what a thread does differs with what it finds before it waits",
+    ),
+    "a look whose value is stored": (
+        Plan(around=True, early=True, before=("@%z st.global.u32 [%a11], %r10;",)),
+        "control depends on values that other threads write",
+    ),
+    "a look that decides more": (
+        Plan(around=True, early=True, before=("setp.eq.u32 %p, %r10, %r1;", "@%p st.global.u32 [%a11], 1;")),
+        "control depends on values that other threads write",
+    ),
+    "a look in each of two rounds": (
+        Plan(around=True, early=True, rounds=2), "several loads decide whether to wait",
     ),
     "a weak reset": (Plan(resets="st.global.u32 [%a2], 0;"), "a word of signals is accessed otherwise"),
     "a look at the turn": (

@@ -1,0 +1,142 @@
+"""Races between CTAs in which one announces by a word what it has done, and the other one sees that: which part of the
+announcement is missing, by the line at which the order is lost.
+
+A CTA's announcement takes three parts (8.8, 8.9): what its threads did comes before the write of the word, by a barrier
+unless the same thread did it; the write releases, or a fence before it; and the read acquires, or a fence behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
+from mcheck.answers.advice.known_order import is_wide_fence
+from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.base.records import dataclass
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+from mcheck.ir.scopes import WIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A strong write by a thread of the earlier access's CTA, and the strong read that has observed it, by one of the
+    later access's.
+    """
+
+    write: Step
+    read: Step
+
+
+def suggest_announcement(g: ExecutionGraph) -> str:
+    """The part that is missing of an announcement; empty if no CTA has seen one of the other, or it is complete."""
+    old, new = g.place(g.old.agent), g.place(g.new.agent)
+    if old.cta == new.cta or g.old.asynchronous or g.new.asynchronous:
+        return ""
+    scope = narrowest_common_scope(old, new)
+    found = list(_find_announcements(g, scope))
+    behind = [made for made in found if _comes_after_access(g, made.write)]
+    if behind:
+        return next(filter(None, (_suggest_halves(g, made, scope) for made in behind)), "")
+    whole = (made.write for made in found if not any(_missing_halves(g, made, scope)))
+    return next(filter(None, (_suggest_order_before(g, write) for write in whole)), "")
+
+
+def _find_announcements(g: ExecutionGraph, scope: str) -> Iterator[Announcement]:
+    """The announcements of which the later access knows, by operations whose scope is wide enough."""
+    own = [e for e in g.steps if e.signal < 0 and e.agent != g.new.agent and _shares_cta(g, e, g.old.agent)]
+    theirs = [e for e in g.steps if e.signal < 0 and _shares_cta(g, e, g.new.agent) and _is_known(g, e)]
+    writes = [e for e in own if isinstance(ops.performed_operation(e.op), ops.ScalarWrite) and _is_wide(e.op, scope)]
+    for read in theirs:
+        if not _is_decisive(g, read) or not _is_wide(read.op, scope):
+            continue
+        for write in writes:
+            if _address(write.op) == _address(read.op) and read.time[write.agent] >= write.step:
+                yield Announcement(write, read)
+
+
+def _is_decisive(g: ExecutionGraph, read: Step) -> bool:
+    """Whether it matters which value is read: else another one could be as well, and nothing would be announced."""
+    code = g.agents[read.agent].code
+    followed = 0 <= read.pc < len(code) - 1 and isinstance(code[read.pc + 1], ops.AssumedValue)
+    return isinstance(read.op, ops.Await | ops.Atomic) or (isinstance(read.op, ops.Load) and followed)
+
+
+def _is_wide(op: Op, scope: str) -> bool:
+    inner = ops.performed_operation(op)
+    strong = getattr(inner, "sem", "weak") != "weak" and isinstance(_address(op), Const)
+    return strong and WIDTH[scope_of(op) or "cta"] >= WIDTH[scope]
+
+
+def _address(op: Op) -> object:
+    return getattr(ops.performed_operation(op), "address", None)
+
+
+def _shares_cta(g: ExecutionGraph, step: Step, agent: int) -> bool:
+    return g.place(step.agent).cta == g.place(agent).cta
+
+
+def _is_known(g: ExecutionGraph, step: Step) -> bool:
+    return step.agent == g.new.agent or g.new.time[step.agent] >= step.step
+
+
+def _comes_after_access(g: ExecutionGraph, write: Step) -> bool:
+    """Whether a write comes after the earlier access, in its thread or behind a barrier."""
+    if write.agent == g.old.agent:
+        return write.step > g.old.step
+    return write.time[g.old.agent] >= g.old.step
+
+
+def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[bool, bool]:
+    """Whether the release and the acquire are missing: a fence counts in the thread of the write, or of the read."""
+    write, read = made.write, made.read
+    fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
+    since = g.old.step if _comes_after_access(g, write) else 0
+    gives = (e for e in fences if e.agent == write.agent and e.step < write.step and e.time[g.old.agent] >= since)
+    takes = (e for e in fences if e.agent == read.agent and e.step > read.step and _is_known(g, e))
+    return not (releases(write.op) or any(gives)), not (acquires(read.op) or any(takes))
+
+
+def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> str:
+    """The release and the acquire, whichever is missing."""
+    ends = (("before", "write", "release", made.write), ("after", "read", "acquire", made.read))
+    said = [
+        f"execute fence.acq_rel.{scope} {where} line {line_of(end.op)}, or make that {what} .{sem}.{scope}"
+        for missing, (where, what, sem, end) in zip(_missing_halves(g, made, scope), ends, strict=True)
+        if missing
+    ]
+    text = "; ".join(said)
+    return f"{text[0].upper()}{text[1:]}: a relaxed one hands nothing over." if said else ""
+
+
+def _suggest_order_before(g: ExecutionGraph, write: Step) -> str:
+    """What puts the earlier access before the write that announces it, or has the later one wait for another write."""
+    first, last = line_of(g.old.op), line_of(write.op)
+    if again := _announces_later(g, write):
+        reads = [e for e in g.own_steps(g.new.agent) if e.step < g.new.step and _address(e.op) == _address(write.op)]
+        wait = f"the wait at line {line_of(reads[-1].op)}" if reads else "the wait"
+        return (
+            f"Let {wait} end only with what {g.name(g.old.agent)} writes at line {line_of(again)}, after line {first}: "
+            f"it may have ended with line {last}."
+        )
+    code = g.agents[write.agent].code
+    accesses = [k for k, op in enumerate(code) if op.span == g.old.op.span]
+    if write.agent == g.old.agent or (accesses and accesses[0] > write.pc):
+        barrier = "" if write.agent == g.old.agent else ", behind a bar.sync"
+        return f"Let line {last} come after line {first}{barrier}: it announces what is not done yet."
+    if not accesses:
+        return ""
+    return (
+        f"Execute bar.sync 0 after line {first}, in every thread of the CTA: {g.name(write.agent)} announces at line "
+        f"{last} what other threads have done, and does not wait for them."
+    )
+
+
+def _announces_later(g: ExecutionGraph, write: Step) -> Op | None:
+    """Of a count, the one by the thread of the earlier access behind that, in the same word."""
+    if not isinstance(ops.performed_operation(write.op), ops.Atomic):
+        return None
+    behind = g.agents[g.old.agent].code[g.steps[g.old.position].pc + 1 :]
+    writes = (op for op in behind if isinstance(ops.performed_operation(op), ops.ScalarWrite))
+    return next((op for op in writes if _address(op) == _address(write.op)), None)

@@ -1,0 +1,107 @@
+"""Boxes of clusters that signal each other, and no cluster outside: the slices of a tile in split-K.
+
+A box is executed as ``mcheck.simt.grid.cluster_signals`` executes its clusters, and watched as
+``mcheck.simt.grid.watched_execution`` watches a cluster. What a wait brings is the same in all boxes if it is found
+from registers that are, and the words of signals begin with the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.budget import Limit
+from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.isa.kinds import Kind
+from mcheck.simt.execution.cluster import Step
+from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.grid.cluster_signals import OthersSignal, TicketFound, trace_signalling
+from mcheck.simt.grid.early_polls import wanted_value
+from mcheck.simt.grid.footprint import Footprint
+from mcheck.simt.grid.grid_counter import Counter, NotCounted
+from mcheck.simt.grid.space import AXES
+from mcheck.simt.grid.state import Indices
+from mcheck.simt.grid.watched_execution import GridWatch, cluster_space
+from mcheck.simt.trace_extraction import ClusterTrace
+
+
+@dataclass(slots=True)
+class BoxWatch(OthersSignal):
+    """The watch on a box, with one that says how other boxes differ from it."""
+
+    grid: GridWatch = field(init=False)
+    in_all: bool = True
+    """Whether waits count only if they are found in all boxes."""
+
+    def restarted(self) -> Self:
+        """The watch, at the beginning of an execution."""
+        self.grid = GridWatch(cluster_space(self.launch))
+        return OthersSignal.restarted(self)
+
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument the steps for both."""
+        compiler.differs = self._differs if self.in_all else None
+        return OthersSignal.instrument(self, compiler, self.grid.instrument(compiler, steps))
+
+    def learn(self, rows: list[int], lane: Indices) -> None:
+        """These registers hold what was waited for, in all boxes."""
+        self.grid.set_same(rows, lane)
+
+    def _differs(self, row: int, lanes: Indices) -> NDArray[np.bool_]:
+        differs: NDArray[np.bool_] = self.grid.conditions(row, lanes) != 0
+        return differs
+
+
+def find_box(module: Module, launch: Launch, limit: Limit) -> Extent | None:
+    """The extents, in clusters, of the boxes whose clusters may access the same words by strong accesses, if they are
+    neither one cluster nor the grid. Raises ``NotCounted``.
+    """
+    body = (s for function in module.functions.values() for s in function.body)
+    if not any(s.kind is Kind.LOAD and s.opcode.is_strong for s in body):
+        return None
+    watch = BoxWatch(replace(launch, together=(1, 1, 1)), (0,), None, in_all=False)
+    _trace(module, watch, limit)
+    found = watch.grid.footprint
+    words = [form for form in found.beginnings if not form.plain]
+    shared = [any(not any(s[axis : axis + 1]) for form in words for s in form.slopes) for axis in range(AXES)]
+    x, y, z = (count if both else 1 for count, both in zip(launch.cluster_counts, shared, strict=True))
+    return (x, y, z) if words and (x, y, z) not in ((1, 1, 1), launch.cluster_counts) else None
+
+
+def box_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Footprint, ...]:
+    """What the clusters that a launch executes together access, in the coordinates of their box: if early polls fail,
+    and if there are any, if they succeed. Raises ``NotCounted``.
+    """
+    numbers = tuple(range(len(launch.executed_clusters)))
+    watch = BoxWatch(launch, numbers, None)
+    trace = _trace(module, watch, limit)
+    if not watch.early:
+        return (watch.grid.footprint,)
+    wanted = {poll.lane: wanted_value(poll, trace.program, launch.width) for poll in watch.early}
+    other = BoxWatch(launch, numbers, None, returned=wanted)
+    _trace(module, other, limit)
+    return watch.grid.footprint, other.grid.footprint
+
+
+def _trace(module: Module, watch: BoxWatch, limit: Limit) -> ClusterTrace:
+    try:
+        trace = trace_signalling(module, watch.launch, watch.launch.executed_clusters, watch, limit)
+    except TicketFound:
+        raise NotCounted("clusters draw tickets") from None
+    if watch.kept:
+        raise NotCounted("what is waited for is kept in shared memory")
+    return trace
+
+
+def check_initial_words(launch: Launch, words: Iterable[Counter]) -> None:
+    """Check that the buffers with these words begin with one value of them everywhere. Raises ``NotCounted``."""
+    buffers = {buffer.name: buffer for buffer in launch.buffers}
+    for name, size in {(word.buffer, word.size) for word in words}:
+        given = buffers[name].initial
+        if len({given[k : k + size] for k in range(0, len(given), size)}) != 1 or len(given) != buffers[name].size:
+            raise NotCounted("words of signals do not all begin with one value")
