@@ -10,7 +10,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.grid.grid_counter import NotCounted
-from mcheck.simt.trace_extraction import Runner, Watcher, follow_paths
+from mcheck.simt.trace_extraction import PathRules, Runner, Watcher, follow_paths
 
 W = TypeVar("W", bound=Watcher)
 LEARNED = "control depends on values that other threads write"
@@ -23,7 +23,7 @@ def follow_only_path(
     depends on what the watch does not hand out; which words they may read is for the caller to see. With
     ``barrier_waits`` the watch knows of waits around barriers.
     """
-    ways = list(follow_paths(module, launch, limit, make_watch, barrier_waits=barrier_waits))
+    ways = list(follow_paths(module, launch, limit, make_watch, rules=PathRules(barrier_waits=barrier_waits)))
     if len(ways) != 1:
         raise NotCounted("control depends on data, or on the order of threads")
     _, executed, _ = ways[0]
