@@ -261,6 +261,14 @@ class State:
         """Return the events that some member of a set is related to."""
         return sum(1 << k for k in bits(self.all) if column[k] & x) if x else 0
 
+    def all_after(self, x: int, column: list[int]) -> int:
+        """Return a set and all that comes after its members in a closure."""
+        return x | self.rows(x, column)
+
+    def relates_anew(self, before: int, after: int, column: list[int]) -> bool:
+        """Whether a closure lacks a pair of a member of one set and one of another."""
+        return any(before & (before ^ column[k]) for k in bits(after))
+
     def add_edges(self, n: int, targets: int, bit: int) -> None:
         """Add edges that lead to earlier events."""
         if self.turned is not None:
