@@ -116,8 +116,19 @@ class Check:
     """Whether a cycle, once found, remains one whatever edges are added."""
 
 
+MANY = 16
+"""Members of a mask from which on its digits are searched."""
+
+
 def bits(mask: int) -> Iterator[int]:
-    """Yield the members of a mask."""
+    """Yield the members of a mask, in order."""
+    if mask.bit_count() > MANY:  # to take one from a long mask costs as much as the mask is wide
+        digits = f"{mask:b}"[::-1]
+        k = digits.find("1")
+        while k >= 0:
+            yield k
+            k = digits.find("1", k + 1)
+        return
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
