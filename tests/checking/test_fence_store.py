@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check import command
 from mcheck.checking.check.command import check_case
-from mcheck.checking.fences.examination import Limits, examine_text
+from mcheck.checking.fences import examination
+from mcheck.checking.fences.examination import Examined, Limits, examine_text
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
 
@@ -67,14 +69,54 @@ def test_a_second_examination_checks_nothing_again(name: str, jobs: int, monkeyp
         examine_text(str(path), text, None, Limits(timeout=60, processor_time=True, trials=60), store=Store())
 
 
-def test_answers_that_a_limit_cut_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def give_up(case: Case, settings: Settings, options: Options) -> Result:
+    """A check that comes to its limit."""
+    return replace(check_case(case, settings, options), verdict=Verdict.UNKNOWN, cut=True)
+
+
+def examine_fixed(store: Store) -> Examined:
+    path = KERNELS / "A05-same-thread-without-proxy-fence-fixed.litmus"
+    limits = Limits(timeout=60, processor_time=True)
+    return examine_text(str(path), path.read_text(encoding="utf-8"), None, limits, store=store)
+
+
+def test_what_was_given_up_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An examination that goes on where another was interrupted comes to the next change."""
+    store = Store()
+    monkeypatch.setattr(command, "check_case", give_up)
+    first = examine_fixed(store)
+    kept = dict(store)
+    assert first.removals is not None
+    assert len(kept) == first.removals.trials > 0
+    assert not first.removals.removable
+    monkeypatch.setattr(command, "check_case", refuse)
+    assert examine_fixed(store).removals == first.removals
+    assert store == kept
+
+
+def test_what_was_given_up_is_tried_with_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    monkeypatch.setattr(command, "check_case", give_up)
+    examine_fixed(store)
+    monkeypatch.setattr(command, "check_case", check_case)
+    monkeypatch.setattr(examination, "LEAST", 4 * examination.LEAST)
+    found = examine_fixed(store)
+    assert found.removals is not None
+    assert found.removals == examine_fixed(Store()).removals
+    assert not found.removals.undecided
+
+
+def test_a_check_that_had_less_time_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of the whole examination cut it."""
+    store, late = Store(), [0.0]
+
     def check(case: Case, settings: Settings, options: Options) -> Result:
-        return replace(check_case(case, settings, options), cut=True)
+        late[0] = 1000.0
+        return give_up(case, settings, options)
 
     monkeypatch.setattr(command, "check_case", check)
-    path, store = KERNELS / "A05-same-thread-without-proxy-fence-fixed.litmus", Store()
-    limits = Limits(timeout=60, processor_time=True)
-    found = examine_text(str(path), path.read_text(encoding="utf-8"), None, limits, store=store)
+    monkeypatch.setattr(examination, "process_time", lambda: process_time() + late[0])
+    found = examine_fixed(store)
     assert found.removals is not None
     assert found.removals.trials
     assert not store

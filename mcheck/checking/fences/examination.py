@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil, log2
 from time import perf_counter, process_time
 
 from mcheck.base.errors import McheckError
@@ -17,6 +18,7 @@ from mcheck.checking.fences.candidates import apply_edits
 from mcheck.checking.fences.computation import computation_of, describe_changes
 from mcheck.checking.fences.costs import Costs, read_costs
 from mcheck.checking.fences.expectations import state_clean
+from mcheck.checking.fences.given_up import GivenUp
 from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
 from mcheck.checking.fences.module_repairs import find_module_repairs
 from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
@@ -35,7 +37,9 @@ TRIALS = 400
 """As many programs are checked for repairs of one, unless the user says otherwise."""
 LONGER = 8
 LEAST = 2.0
-"""One check of a changed program may take ``LONGER`` times as long as that of the program, at least so many seconds."""
+"""One check of a changed program may take ``LONGER`` times as long as that of the program, at least so many seconds.
+It is given up after the next power of two of seconds, the same in each examination of the program.
+"""
 MONOTONE = frozenset(("ptx-9.0", "ptx-9.3"))
 """The models in which fewer fences allow more executions with more findings (``mcheck.checking.fences.removal``). Not
 ptx-9.5: where the release half of reads orders an access across CTAs, a fence on one side adds RACE005.
@@ -114,7 +118,7 @@ def examine_text(
     clock = _Clock(limits, settings or Settings(), perf_counter(), process_time(), store)
     began = process_time()
     first = check_case(Case(path, text=text), clock.settings(None), options)
-    each = max(LONGER * (process_time() - began), LEAST)
+    each = 2.0 ** ceil(log2(max(LONGER * (process_time() - began), LEAST)))
     return replace(_examine_checked(first, text, costs or read_costs(), options, clock, each), result=first)
 
 
@@ -165,15 +169,19 @@ class _Clock:
 
     def check(self, path: str, changed: str, most: float, options: Options) -> Result | None:
         """The check of a changed program, which may take so many seconds; none if no time is left."""
-        left = self.left()
-        if left is not None and left <= 0:
+        if not self.has_time():
             return None
         (result,) = self.answer_all([Case(path, text=changed)], most, check_command(options))
         return result
 
+    def has_time(self) -> bool:
+        """Whether the examination may go on."""
+        left = self.left()
+        return left is None or left > 0
+
     def answer_all(self, cases: Sequence[Case], most: float, command: Command) -> list[Result]:
         """The answers about changed programs, those of the store or of checks, each of which has the time that is left
-        when it begins.
+        when it begins. What was given up after as much time is not tried again.
         """
 
         def task(case: Case, _: Settings) -> Result:
@@ -184,10 +192,17 @@ class _Clock:
                 return (task(case, self.base) for case in these)
             return run_cases(these, self.settings(most), self.limits.jobs, task, command.lost)
 
+        if self.store is None:
+            return [*compute(cases)]
         kept = open_result_cache(
             Backend(store=self.store), Result, command.name, self.base, command.texts, **command.options
         )
-        return [*compute_uncached(cases, kept, compute)]
+        given_up = GivenUp(self.store, command, self.base, most, self.has_time)
+
+        def compute_untried(these: Sequence[Case]) -> Iterator[Result]:
+            return compute_uncached(these, given_up, compute)
+
+        return [*compute_uncached(cases, kept, compute_untried)]
 
     def about_conditions(self) -> _Clock:
         """The same for answers to the conditions of tests."""

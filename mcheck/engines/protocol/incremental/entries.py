@@ -116,9 +116,20 @@ class Check:
     """Whether a cycle, once found, remains one whatever edges are added."""
 
 
+MANY = 16
+"""Members of a mask from which on its digits are searched."""
+
+
 def bits(mask: int) -> Iterator[int]:
     """Return the members of a mask, in ascending order."""
     found = []
+    if mask.bit_count() > MANY:  # to take one from a long mask costs as much as the mask is wide
+        digits = f"{mask:b}"[::-1]
+        k = digits.find("1")
+        while k >= 0:
+            found.append(k)
+            k = digits.find("1", k + 1)
+        return iter(found)
     while mask:  # from the top: to make a long mask negative costs as much as five steps
         k = mask.bit_length() - 1
         found.append(k)

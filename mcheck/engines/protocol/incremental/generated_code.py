@@ -29,6 +29,10 @@ KEPT = re.compile(r"\b([AFM])(\d+)\b")
 
 UNIONS = 4096
 """A number larger than the unions that any model computes for an event."""
+TURNED, LED_BACK = 1, 2
+"""What a function returns: edges relate earlier events to each other, or a closure leads back to earlier events and
+relates none of them to each other that it did not relate before.
+"""
 
 
 class Known(NamedTuple):
@@ -330,10 +334,21 @@ class Writer:
                     return self._or(ca, own), ra
                 if n in self.kept and self.tape.group_of[n] < 0:  # equal relations have equal closures
                     self.home[n] = int(self.same.setdefault(f"{i.op} {ca} {ra}", str(n)))
-                if ra != "0":  # a way leads on from where it leads back to
-                    self.effect(f"if {ra}: dirty = 1")
-                return self._or(ca, *(self._closed(n, k) for k in self._members_of(a)), own), ra
+                col = self._or(ca, *(self._closed(n, k) for k in self._members_of(a)), own)
+                return (col, "0") if ra == "0" else self._led_back(n, col, ra)
         raise Unsupported(f"the operator {i.op} of a model")
+
+    def _led_back(self, n: int, col: str, back: str) -> tuple[str, str]:
+        """Return the sets of a closure that leads from the new event ``back`` to earlier ones, and on from there. If
+        all that comes before the new event comes before these anyway, no earlier events are related anew.
+        """
+        if self.tape.group_of[n] >= 0:  # within a recursive definition the stored columns are not those of this round
+            self.effect(f"if {back}: dirty |= {TURNED}")
+            return col, back
+        before, column = self._be(f"c{n}", col), f"A{self.home.get(n, n)}"
+        row = self._be(f"r{n}", f"V.all_after({back}, {column}) & ~B if {back} else 0")
+        self.effect(f"if {row}: dirty |= {TURNED} if V.relates_anew({before} & ~B, {row}, {column}) else {LED_BACK}")
+        return before, row
 
     def _members_of(self, n: int) -> list[int]:
         """Return the operands of a union."""
@@ -445,7 +460,7 @@ class Writer:
                 "0" if ra == "0" else f"(B if {ra} & {cb} else 0)",
             )
         if rb != "0" and ca not in ("0", "B"):
-            self.effect(f"if {rb} and {ca} & ~B: dirty = 1")
+            self.effect(f"if {rb} and {ca} & ~B: dirty |= {TURNED}")
         left = "0" if ra == "0" else f"V.rows({ra}, A{self.home.get(b, b)})"
         right = "0" if rb == "0" or ca == "0" else rb if ca == "B" else f"({rb} if {ca} & B else 0)"
         return col, "0" if left == right == "0" else f"({self._or(left, right)}) & ~B"

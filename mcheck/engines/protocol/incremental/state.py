@@ -135,7 +135,7 @@ class State:
         self.cols = {n: self.cols.get(n) or [0] * size for n in self.compiled.stored}
         self.masks = {n: self.masks.get(n, 0) for n in self.compiled.masks}
         self.domains = {n: self.domains.get(n, 0) for n in self.compiled.gathered}
-        self.filled = {n: sum(1 << k for k, x in enumerate(c) if x) for n, c in self.cols.items()}
+        self.filled = {n: self.filled.get(n, 0) for n in self.compiled.stored}
         self.memo = {}
         self.latest, self.recent = {}, {}
 
@@ -272,7 +272,17 @@ class State:
 
     def rows(self, x: int, column: list[int]) -> int:
         """Return the events that some member of a set is related to."""
-        return sum(1 << k for k in bits(self.all) if column[k] & x) if x else 0
+        if not x:
+            return 0
+        return int("".join(["1" if c & x else "0" for c in reversed(column)]), 2) & self.all  # linear in the events
+
+    def all_after(self, x: int, column: list[int]) -> int:
+        """Return a set and all that comes after its members in a closure."""
+        return x | self.rows(x, column)
+
+    def relates_anew(self, before: int, after: int, column: list[int]) -> bool:
+        """Whether a closure lacks a pair of a member of one set and one of another."""
+        return any(before & (before ^ column[k]) for k in bits(after))
 
     def add_edges(self, n: int, targets: int, bit: int) -> None:
         """Add edges that lead to earlier events."""

@@ -30,7 +30,7 @@ from mcheck.engines.protocol.incremental import object_order
 from mcheck.engines.protocol.incremental.compilation import Turned
 from mcheck.engines.protocol.incremental.entries import Check, Entry, Flagged, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate, needs_closure
-from mcheck.engines.protocol.incremental.generated_code import UNIONS, Known
+from mcheck.engines.protocol.incremental.generated_code import TURNED, UNIONS, Known
 from mcheck.engines.protocol.incremental.indistinguishable import find_representatives
 from mcheck.engines.protocol.incremental.kinds import NOTHING, SET, Shown, is_set
 from mcheck.engines.protocol.incremental.state import State, compiled_for
@@ -60,10 +60,12 @@ class Window(State):
         dirty = step(self, entry, slot, bit, entry.thread, out, 0)
         self.relations, self.newest = out, entry
         self._enter(entry, bit)
-        if dirty:
+        if dirty & TURNED:
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
             broken = next(at_once, None)
             return (broken, []) if broken is not None else self._recompute(entry, bit, out)
+        if dirty:
+            self._forget_unions()
         broken = next((c.name for c in self.axioms if c.node in out and self._violates_now(c, out, bit)), None)
         return broken, self._flags(out, bit)
 
@@ -91,7 +93,7 @@ class Window(State):
         self.count -= 1
         self.masks, self.domains, self.filled, self.memo, self.missed = before
         self.latest, self.recent = {}, {}
-        if dirty:  # it would order earlier events
+        if dirty & TURNED:  # it would order earlier events
             saved = self.save()
             self.add(entry)
             found = self._relations_at(entry.slot)
@@ -300,16 +302,20 @@ class Window(State):
         self, wanted: frozenset[int], known: frozenset[int], given: dict[int, list[int]] | None = None
     ) -> dict[int, list[int]]:  # fmt: skip
         """Evaluate some relations over all live events and store those that are kept."""
-        values, compiled = evaluate(self, wanted, known, given), self.compiled
+        values = evaluate(self, wanted, known, given)
         for n in wanted & self.cols.keys():
             self.cols[n] = list(values[n])
             self.filled[n] = sum(1 << k for k in bits(self.all) if self.cols[n][k])
         for n in wanted & self.masks.keys():
             self.masks[n] = sum(1 << k for k in bits(self.all) if values[n][k] >> k & 1)
-        turned = {k for (n, _), k in compiled.unions.items() if n in compiled.reordering}
+        self._forget_unions()
+        return values
+
+    def _forget_unions(self) -> None:
+        """Forget the unions over columns that a new event may add to."""
+        turned = {k for (n, _), k in self.compiled.unions.items() if n in self.compiled.reordering}
         self.memo = {key: of for key, of in self.memo.items() if key % UNIONS not in turned}
         self.latest, self.recent = {}, {}
-        return values
 
     def save(self) -> tuple[object, ...]:
         """Return a snapshot for ``restore``."""

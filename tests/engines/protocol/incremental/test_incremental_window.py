@@ -340,3 +340,120 @@ def test_a_split_atomic_is_found_without_causality_order(monkeypatch: pytest.Mon
     assert split
     assert not any(split)
     assert any(evaluated for _, evaluated in found)
+
+
+MBARRIER = (
+    frozenset((Tag.MBAR, Tag.GEN, Tag.ARRIVE, Tag.REL)),
+    frozenset((Tag.MBAR, Tag.GEN, Tag.WAIT, Tag.ACQ)),
+    frozenset((Tag.MBAR, Tag.GEN, Tag.WAIT)),
+)
+
+
+@pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.5"])
+def test_a_wait_that_finds_an_earlier_phase_is_related_as_the_whole_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait comes before the operations of later phases. Those come after all that precedes it anyway, so that no two
+    earlier operations are related anew, and a cycle is seen without computing all relations again.
+    """
+    again: list[bool] = []
+    recompute = Window._recompute
+
+    def watched(window: Window, *given: Any) -> Any:
+        again.append(True)
+        return recompute(window, *given)
+
+    monkeypatch.setattr(Window, "_recompute", watched)
+    program = parse(PROGRAM, "threads.litmus")
+    tape = tape_of(load_model(name))
+    led_back, cycles = 0, 0
+    for seed in range(40):
+        random = Random(seed)
+        window, before = Window(program, tape), [0] * len(program.threads)
+        arrived: dict[int, int] = {}
+        every: dict[int, int] = {}
+        for number in range(16):
+            thread, newest = random.randrange(len(program.threads)), max(arrived, default=0)
+            tags = random.choice(MBARRIER)
+            phase = random.randrange(newest + 1) if Tag.WAIT in tags else newest + random.randrange(2)
+            event = Event(
+                (thread, number), program.threads[thread].code[0], tags, number, number,
+                program.threads[thread].place.cta.number, scope="cta", mbarrier=MbarrierStep(1 << 40, "arrive"),
+            )  # fmt: skip
+            edges = {"po": before[thread], "phase-order": sum(m for p, m in every.items() if p < phase)}
+            back = {}
+            if Tag.WAIT in tags:
+                edges["phase"] = arrived.get(phase - 1, 0)
+                back = {"phase-fr": sum(m for p, m in arrived.items() if p >= phase)}
+            again.clear()
+            entry = window.entry(event, thread, edges=edges, back=back, instruction=number)
+            broken, _ = window.add(entry)
+            axioms = [c for c in window.axioms if c.test == "irreflexive"]
+            asked = {*window.compiled.stored, *(c.node for c in axioms)} - window.compiled.deferred
+            kept = {n: list(column) for n, column in window.cols.items()}
+            whole = evaluate(window, frozenset(asked))
+            if not again:
+                led_back += any(back.values())
+                cycles += broken is not None and any(back.values())
+                assert broken in {None, *(c.name for c in axioms if window._is_violated(c, whole))}, (seed, number)
+            assert (broken is None) == (not any(window._is_violated(c, whole) for c in axioms)), (seed, number)
+            if broken is not None:
+                break
+            for n in window.compiled.stored:
+                assert all(kept[n][k] == whole[n][k] for k in bits(window.all)), (seed, number, n)
+            before[thread] |= entry.bit
+            every[phase] = every.get(phase, 0) | entry.bit
+            if Tag.ARRIVE in tags:
+                arrived[phase] = arrived.get(phase, 0) | entry.bit
+    assert led_back > 60
+    assert cycles > 20
+
+
+EVERY_SECOND_PHASE = """PTX every-second-phase
+{ .shared .align 8 .b64 full, empty, turn; }
+producer@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  mbarrier.init.shared::cta.b64 [turn], 1;
+  bar.sync 0;
+  for k in 0..8 {
+    mbarrier.arrive.shared::cta.b64 _, [full];
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty], k%2;
+    mbarrier.arrive.shared::cta.b64 _, [full];
+    await mbarrier.try_wait.parity.shared::cta.b64 [full], 1;
+    mbarrier.arrive.shared::cta.b64 _, [turn];
+  }
+}
+consumer@cta 0, warp 1, lane 0 {
+  bar.sync 0;
+  for k in 0..8 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+    mbarrier.arrive.shared::cta.b64 _, [empty];
+    await mbarrier.try_wait.parity.shared::cta.b64 [turn], k%2;
+  }
+}
+"""
+
+
+def test_that_a_wait_cannot_find_an_earlier_phase_is_found_without_all_relations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the phases that a wait could find by their parity, it finds the last one only: the turn says so."""
+    again: list[bool] = []
+    led_back: list[bool] = []
+    add, recompute = Window.add, Window._recompute
+
+    def watched(window: Window, *given: Any) -> Any:
+        again.append(True)
+        return recompute(window, *given)
+
+    def noted(window: Window, entry: Entry, **given: Any) -> Any:
+        led_back.append(bool(entry.back))
+        return add(window, entry, **given)
+
+    monkeypatch.setattr(Window, "add", noted)
+    monkeypatch.setattr(Window, "_recompute", watched)
+    given = check(parse(EVERY_SECOND_PHASE, "phases.litmus"), load_model("ptx-9.0"), timeout=60)
+    assert (given.verdict, given.executions) == ("proved", 1)
+    assert sum(led_back) > 8
+    assert not again
