@@ -142,6 +142,7 @@ READERS = {
     "simt/execution/value_numbering.py",
     "simt/grid/affine_forms.py",
     "simt/grid/count_uses.py",
+    "simt/grid/early_polls.py",
     "simt/grid/watched_execution.py",
     "simt/instructions/atomics.py",
     "simt/instructions/computation.py",
