@@ -60,7 +60,7 @@ def test_tables_of_the_module_say_which_functions_are_called(space: str) -> None
     text = TABLE.replace("SPACE", f".{space}").replace("FROM", space)
     found = check(text, {"grid": 1})
     assert (found.verdict, found.findings) == ("proved", ())
-    said = "global variables of the module initially hold their initialisers: roles, order"
+    said = "global variables of the module initially hold their initialisers, or zero: roles, order"
     assert (said in found.assumptions) == (space == "global")
     early = text.replace("  st.shared.u32 [%r1], %r1;\n  bar.sync 0;", "  bar.sync 0;\n  st.shared.u32 [%r1], %r1;")
     assert [f.code for f in check(early, {"grid": 1}).findings] == ["RACE001"]
@@ -123,3 +123,33 @@ def test_a_tensor_map_at_the_end_of_all_addresses_is_not_known() -> None:
     assert store.read_map((1 << 64) - 64) is None
     store.write_map(SHARED_BASE, 5)
     assert store.read_map(SHARED_BASE) == 5
+
+
+ZEROED = """.version 8.0
+.target sm_90
+.address_size 64
+KIND .global .align 4 .u32 lock;
+.visible .entry k(.param .u64 sum)
+{
+  .reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [sum];
+AGAIN:
+  atom.acquire.gpu.global.cas.b32 %r1, [lock], 0, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra AGAIN;
+  ld.global.u32 %r2, [%rd1];
+  add.u32 %r2, %r2, 1;
+  st.global.u32 [%rd1], %r2;
+  st.release.gpu.global.u32 [lock], 0;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [(".visible", "proved"), (".extern", "bounded")])
+def test_variables_without_an_initialiser_hold_zero(kind: str, verdict: str) -> None:
+    """PTX ISA 5.1, table 7. Those of another module hold what that says."""
+    found = check(ZEROED.replace("KIND", kind), {"grid": 2, "block": 1, "params": {"sum": {"buffer": 4}}})
+    assert (found.verdict, found.findings) == (verdict, ())
+    said = "global variables of the module initially hold their initialisers, or zero: lock"
+    assert (said in found.assumptions) == (verdict == "proved")

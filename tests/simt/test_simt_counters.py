@@ -17,7 +17,7 @@ from mcheck.frontend.ptx.reader import parse_module
 TEXT = """.version 8.5
 .target sm_90a
 .address_size 64
-.visible .global .align 4 .u32 count;
+.extern .global .align 4 .u32 count;
 .visible .entry k(.param .u64 out)
 {
   .reg .pred %p<4>;

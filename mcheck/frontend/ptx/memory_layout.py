@@ -178,8 +178,8 @@ class _Builder:
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
-            told = item.initial is not None or (space == "const" and item.linkage != "extern")
-            if told and size <= MAX_TRACKED_BYTES:
+            told = item.space in ("const", "global") and item.linkage != "extern"  # zero by default (5.1, table 7)
+            if (told or item.initial is not None) and size <= MAX_TRACKED_BYTES:
                 initial = _initial_bytes(item)
                 self.contents[at] = initial, bytes(len(initial))
                 self.tables[at] = item
