@@ -151,9 +151,7 @@ class _Instances:
 
     def _bound(self, size: int) -> Program | None:
         head, source = self._head, self._head.source
-        scope, initial = Scope(), Initial()
-        scope.given = size
-        _declare(head, self._end, scope, initial)
+        scope, initial = _declared(head, self._end, size)
         if not self._tried:
             self._tried = True
             self._roles = self._read()
