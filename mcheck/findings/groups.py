@@ -3,7 +3,7 @@
 Findings are one group if they have the same code and the same pair of source places: an unrolled loop, or many lanes,
 repeat them. Groups are joined if one edit fixes all of them: their fixes are the same instruction at the same source
 place. A fix of the catalogue, which names no place, joins only what one barrier orders: accesses of an object in shared
-memory, all on the same side of an access that they race with.
+memory, all on the same side of an access that they race with, and no barrier in between.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ _INITIALISED = re.compile(
 )
 _SCOPE = re.compile(r"Give scope (?P<scope>\.\w+) .*?at line (?P<at>\d+)")
 _COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count>\d+)")
+_KNOWN = re.compile(r"What \S+ knows of \S+ ends with line (?P<at>\d+) \((?P<code>[\w.]+)")
 _STAGE = re.compile(r"\[\d+\]|@\d+")
 _NUMBER = re.compile(r"\bline (\d+)")
 _WHOLE_KERNEL = frozenset({"UB502", "UB503"})
@@ -183,8 +184,8 @@ def _is_one_barrier(findings: Iterable[Finding]) -> bool:
 
 def _lack_one_barrier(findings: Sequence[Finding]) -> bool:
     """Whether a barrier at one place orders all these accesses: those of an object in shared memory that race with an
-    access at one place, which all stand before it, or all behind it. A fix that names another place than a barrier of
-    the warp says more.
+    access at one place, which all stand before it, or all behind it, and no barrier between. A fix that names another
+    place than a barrier of the warp says more.
     """
     named = [finding for finding in findings if _edit(finding) is not None]
     if len(named) == len(findings) or any("bar.warp.sync" not in finding.missing for finding in named):
@@ -192,12 +193,40 @@ def _lack_one_barrier(findings: Sequence[Finding]) -> bool:
     objects = {access.object for finding in findings for access in finding.accesses}
     if any(finding.code != "RACE001" for finding in findings) or len(objects) != 1 or "@" not in objects.pop():
         return False
+    if any(_has_barrier_between(findings, finding) for finding in findings):
+        return False
     pairs = [[(source_place(access), access.access) for access in finding.accesses] for finding in findings]
     for common in set[tuple[Place, str]](pairs[0]).intersection(*pairs):
-        sides = {_side(other[0], common[0]) for pair in pairs for other in pair if other != common}
-        if None not in sides and not {-1, 1} <= sides:
+        others = [next((one for one in pair if one != common), common)[0] for pair in pairs]
+        sides = [_side(other, common[0]) for other in others]
+        in_one_line = (finding for finding, side in zip(findings, sides, strict=True) if side == 0)
+        if None not in sides and not {-1, 1} <= set(sides) and all(map(_is_carried, in_one_line)):
             return True
     return False
+
+
+def _has_barrier_between(findings: Iterable[Finding], one: Finding) -> bool:
+    """Whether what the threads of a finding know of each other ends among the accesses of all, or with no barrier. In a
+    loop, some of the accesses are then behind that, and some before it: one barrier does not come between all.
+    """
+    known = _KNOWN.search(one.missing)
+    if known is None:
+        return False
+    accesses = [access for finding in findings for access in finding.accesses]
+    chain = place_of_line(one, int(known["at"]))
+    at = chain if chain[0][0] else ((accesses[0].path or "", chain[0][1], 0),)
+    sides = {_side(source_place(access), at) for access in accesses}
+    return not known["code"].startswith(("bar.", "barrier.")) or sides not in ({-1}, {1})
+
+
+def _is_carried(finding: Finding) -> bool:
+    """Whether its accesses are in different rounds of a loop, so that a barrier can stand between them though they are
+    in one line.
+    """
+    first, last = finding.trace[:1], finding.trace[-1:]
+    spans = {step.span for step in (*first, *last)}
+    rounds = {step.iteration for step in (*first, *last)}
+    return spans == {access.span for access in finding.accesses} and len(rounds - {""}) == 2
 
 
 def _side(place: Place, other: Place) -> int | None:

@@ -112,8 +112,52 @@ def test_what_one_barrier_orders_is_one_bug() -> None:
     assert (group.members, group.pairs) == ((1, 2, 0), 3)
 
 
+def in_rounds(finding: Finding, *rounds: str) -> Finding:
+    """A finding whose trace goes from its first access to its last one, in these rounds of a loop."""
+    ends = zip(finding.accesses, rounds, strict=True)
+    steps = (
+        Step(thread=one.thread, instruction="", kind=StepKind.READ, span=one.span, iteration=at) for one, at in ends
+    )
+    return replace(finding, trace=tuple(steps))
+
+
 def test_a_loop_that_reads_what_it_wrote_lacks_one_barrier() -> None:
-    assert members(unordered((45, "write"), (50, "read")), unordered((50, "read"), (50, "write"))) == [(0, 1)]
+    before, again = unordered((45, "write"), (50, "read")), unordered((50, "read"), (50, "write"))
+    assert members(before, in_rounds(again, "#6", "#1")) == [(1, 0)]
+
+
+@pytest.mark.parametrize("rounds", [("#1", "#1"), ("", "")])
+@pytest.mark.parametrize("kind", ["read", "write"])
+def test_a_line_that_races_with_itself_in_one_round_lacks_more_than_a_barrier_before_it(
+    kind: str, rounds: tuple[str, str]
+) -> None:
+    itself = in_rounds(unordered((50, kind), (50, "write")), *rounds)
+    assert members(unordered((45, "write"), (50, kind)), itself) == [(0,), (1,)]
+
+
+KNOWN = GENERIC + " What warp1[0] knows of warp0[0] ends with line {} ({}, step 3)."
+
+
+def after(line: int, operation: str = "bar.sync 0") -> str:
+    """The fix of a race of threads that have met at a line of the source."""
+    return KNOWN.format(10 * line, operation)
+
+
+@pytest.mark.parametrize("line", [5, 20])
+def test_a_barrier_before_or_behind_all_accesses_leaves_one_bug(line: int) -> None:
+    found = [unordered((at, "write"), (15, "read"), missing=after(line)) for at in (10, 12)]
+    assert members(*found) == [(0, 1)]
+
+
+def test_a_barrier_between_the_writes_of_a_loop_leaves_two_bugs() -> None:
+    """Write, barrier, write, read: one barrier is missing before the read, and another at the end of the round."""
+    found = [unordered((at, "write"), (15, "read"), missing=after(11)) for at in (10, 12)]
+    assert members(*found) == [(0,), (1,)]
+
+
+def test_what_is_handed_over_otherwise_lacks_no_barrier() -> None:
+    found = [unordered((at, "write"), (15, "read"), missing=after(5, "mbarrier.arrive.b64")) for at in (10, 12)]
+    assert members(*found) == [(0,), (1,)]
 
 
 def test_a_tile_that_is_written_before_and_behind_the_read_lacks_two_barriers() -> None:

@@ -31,10 +31,9 @@ class Announcement:
 
 def suggest_announcement(g: ExecutionGraph) -> str:
     """The part that is missing of an announcement; empty if no CTA has seen one of the other, or it is complete."""
-    old, new = g.place(g.old.agent), g.place(g.new.agent)
-    if old.cta == new.cta or g.old.asynchronous or g.new.asynchronous:
+    if g.share_cta(g.old.agent, g.new.agent) or g.old.asynchronous or g.new.asynchronous:
         return ""
-    scope = narrowest_common_scope(old, new)
+    scope = narrowest_common_scope(g.place(g.old.agent), g.place(g.new.agent))
     found = list(_find_announcements(g, scope))
     behind = [made for made in found if _comes_after_access(g, made.write)]
     if behind:
@@ -45,8 +44,8 @@ def suggest_announcement(g: ExecutionGraph) -> str:
 
 def _find_announcements(g: ExecutionGraph, scope: str) -> Iterator[Announcement]:
     """The announcements of which the later access knows, by operations whose scope is wide enough."""
-    own = [e for e in g.steps if e.signal < 0 and e.agent != g.new.agent and _shares_cta(g, e, g.old.agent)]
-    theirs = [e for e in g.steps if e.signal < 0 and _shares_cta(g, e, g.new.agent) and _is_known(g, e)]
+    own = [e for e in g.steps if e.signal < 0 and e.agent != g.new.agent and g.share_cta(e.agent, g.old.agent)]
+    theirs = [e for e in g.steps if e.signal < 0 and g.share_cta(e.agent, g.new.agent) and g.is_known(e)]
     writes = [e for e in own if isinstance(ops.performed_operation(e.op), ops.ScalarWrite) and _is_wide(e.op, scope)]
     for read in theirs:
         if not _is_decisive(g, read) or not _is_wide(read.op, scope):
@@ -73,14 +72,6 @@ def _address(op: Op) -> object:
     return getattr(ops.performed_operation(op), "address", None)
 
 
-def _shares_cta(g: ExecutionGraph, step: Step, agent: int) -> bool:
-    return g.place(step.agent).cta == g.place(agent).cta
-
-
-def _is_known(g: ExecutionGraph, step: Step) -> bool:
-    return step.agent == g.new.agent or g.new.time[step.agent] >= step.step
-
-
 def _comes_after_access(g: ExecutionGraph, write: Step) -> bool:
     """Whether a write comes after the earlier access, in its thread or behind a barrier."""
     if write.agent == g.old.agent:
@@ -94,7 +85,7 @@ def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     since = g.old.step if _comes_after_access(g, write) else 0
     gives = (e for e in fences if e.agent == write.agent and e.step < write.step and e.time[g.old.agent] >= since)
-    takes = (e for e in fences if e.agent == read.agent and e.step > read.step and _is_known(g, e))
+    takes = (e for e in fences if e.agent == read.agent and e.step > read.step and g.is_known(e))
     return not (releases(write.op) or any(gives)), not (acquires(read.op) or any(takes))
 
 

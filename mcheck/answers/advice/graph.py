@@ -135,6 +135,14 @@ class ExecutionGraph:
         """The place of the first thread of an agent."""
         return self.program.threads[self.agents[agent].threads[0]].place
 
+    def share_cta(self, agent: int, other: int) -> bool:
+        """Whether two agents are in one CTA."""
+        return self.place(agent).cta == self.place(other).cta
+
+    def is_known(self, step: Step) -> bool:
+        """Whether the later access comes after a step."""
+        return step.agent == self.new.agent or self.new.time[step.agent] >= step.step
+
     def name(self, agent: int) -> str:
         """The name of an agent in reports."""
         return name_of_threads(self.program, self.agents[agent].threads)

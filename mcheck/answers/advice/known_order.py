@@ -32,13 +32,13 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     last block of a reduction, a ticket, a barrier of one's own. Empty if there is no such atomic.
     """
     last = g.step_at(g.old.agent, g.new.time[g.old.agent])
-    if last is None or last.step < g.old.step or g.place(g.old.agent).cta == g.place(g.new.agent).cta:
+    if last is None or last.step < g.old.step or g.share_cta(g.old.agent, g.new.agent):
         return ""
     scope = narrowest_common_scope(g.place(g.old.agent), g.place(g.new.agent))
     between = [e for e in g.steps[g.steps.index(last) :] if e.signal < 0]
-    atomics = [e for e in between if _is_relaxed_atomic(e.op) and _is_known(g, e)]
-    here = {e.op.span: e for e in atomics if _shares_cta(g, e, g.new.agent)}
-    there = (e for e in atomics if _shares_cta(g, e, g.old.agent) and _follows(e, last) and e.op.span in here)
+    atomics = [e for e in between if _is_relaxed_atomic(e.op) and g.is_known(e)]
+    here = {e.op.span: e for e in atomics if g.share_cta(e.agent, g.new.agent)}
+    there = (e for e in atomics if g.share_cta(e.agent, g.old.agent) and _follows(e, last) and e.op.span in here)
     given = next(there, None)
     if given is None:
         return ""
@@ -47,7 +47,7 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     has_release = any(
         e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
     )
-    has_acquire = any(e.agent == taken.agent and e.step > taken.step and _is_known(g, e) for e in fences)
+    has_acquire = any(e.agent == taken.agent and e.step > taken.step and g.is_known(e) for e in fences)
     line = line_of(given.op)
     halves = [] if has_release else [f"before line {line}"]
     halves += [] if has_acquire else [f"after line {line}"]
@@ -66,17 +66,8 @@ def _is_relaxed_atomic(op: Op) -> bool:
     return isinstance(atomic, ops.Atomic) and atomic.sem == "relaxed"
 
 
-def _shares_cta(g: ExecutionGraph, step: Step, agent: int) -> bool:
-    return g.place(step.agent).cta == g.place(agent).cta
-
-
 def _follows(step: Step, last: Step) -> bool:
     return step is last or step.time[last.agent] >= last.step
-
-
-def _is_known(g: ExecutionGraph, step: Step) -> bool:
-    """Whether the later access comes after a step."""
-    return step.agent == g.new.agent or g.new.time[step.agent] >= step.step
 
 
 def _explain_failed_test(g: ExecutionGraph) -> str:

@@ -24,9 +24,9 @@ def find_narrow_scopes(g: ExecutionGraph) -> list[NarrowScope]:
     """The releases to the later access's thread whose scope excludes one of the two threads, else those to another one
     of its CTA that it knows of; at most ``MAX_PAIRS``.
     """
-    known = dict.fromkeys(e.agent for e in g.steps if e.signal < 0 and g.new.time[e.agent] >= e.step)
-    same = [a for a in known if a != g.new.agent and g.place(a).cta == g.place(g.new.agent).cta]
-    readers = [g.new.agent, *(same if g.place(g.old.agent).cta != g.place(g.new.agent).cta else ())]
+    known = dict.fromkeys(e.agent for e in g.steps if e.signal < 0 and g.is_known(e))
+    same = [a for a in known if a != g.new.agent and g.share_cta(a, g.new.agent)]
+    readers = [g.new.agent, *(() if g.share_cta(g.old.agent, g.new.agent) else same)]
     return next(filter(None, (_find_narrow_scopes_to(g, reader) for reader in readers)), [])
 
 

@@ -8,7 +8,7 @@ which checks are *monotone* in the unknown relations: a monotone check, once vio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from functools import reduce
 
@@ -244,9 +244,10 @@ def union_operands(tape: Tape, node: int) -> Iterator[int]:
     yield from union_operands(tape, i.b)
 
 
-def ancestors(tape: Tape, *nodes: int) -> set[int]:
-    """The nodes that some nodes are computed from, themselves included."""
-    todo, seen = list(nodes), set[int]()
+def ancestors(tape: Tape, *nodes: int, but: Iterable[int] = ()) -> set[int]:
+    """The nodes that some nodes are computed from, themselves included, ``but`` some and what those alone need."""
+    left_out = frozenset(but)
+    todo, seen = list(nodes), set(left_out)
     while todo:
         k = todo.pop()
         if k in seen:
@@ -256,7 +257,7 @@ def ancestors(tape: Tape, *nodes: int) -> set[int]:
         if i.op == "rec":
             todo += [b for _, b, kind in tape.groups[tape.group_of[k]] if kind == 0]
         todo += [x for x in (i.a, i.b) if x >= 0]
-    return seen
+    return seen - left_out
 
 
 def _is_co(tape: Tape, n: int) -> bool:

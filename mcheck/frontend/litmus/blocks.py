@@ -18,7 +18,7 @@ from mcheck.frontend.litmus.conditions import PARTS, parse_tail
 from mcheck.frontend.litmus.declarations import declare_unnamed_parameter, parse_init_block, parse_registers
 from mcheck.frontend.litmus.definitions import DEFINITIONS, parse_definition
 from mcheck.frontend.litmus.error_recovery import UNCLOSED, begins_role, skip_section, skip_statement
-from mcheck.frontend.litmus.expressions import parse_expression, registers_in
+from mcheck.frontend.litmus.expressions import parse_expression, reads_register
 from mcheck.frontend.litmus.header import Header
 from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.instructions import parse_operation
@@ -151,9 +151,7 @@ class _Instances:
 
     def _bound(self, size: int) -> Program | None:
         head, source = self._head, self._head.source
-        scope, initial = Scope(), Initial()
-        scope.given = size
-        _declare(head, self._end, scope, initial)
+        scope, initial = _declared(head, self._end, size)
         if not self._tried:
             self._tried = True
             self._roles = self._read()
@@ -516,7 +514,7 @@ class _Statements:
         high = self._before(scope, first, "{")
         span = tokens.span_since(first)
         plain = NAME not in tokens.kinds[bounds : tokens.at]
-        if registers_in(low) or registers_in(high):
+        if reads_register(low) or reads_register(high):
             where = tokens.span_since(bounds)
             raise problem(
                 "LIT016", where, what="a bound of a for loop", hint="to loop over a register, use a label and a branch"
@@ -572,7 +570,7 @@ class _Statements:
             tokens.expect("=")
             value = parse_expression(tokens, scope)
             span: Span = tokens.span_since(at)
-            if registers_in(value):
+            if reads_register(value):
                 raise problem("LIT016", span, what="the value of a const", hint="use mov to set a register")
             if isinstance(value, Const):
                 scope.declare_constant(name, value.value, tokens.span(at))

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from mcheck.base.errors import Span
-from mcheck.frontend.litmus.cta_forms import LinearForms
+from mcheck.frontend.litmus.cta_registers import Registers, Surroundings
 from mcheck.ir.cta_family import Linear, NotAlike
 from mcheck.ir.expr import Binary, Expr, Name
 from mcheck.ir.memory import MemObject
 
 
 def find_place(
-    address: Expr, objects: Mapping[str, MemObject], forms: LinearForms, names: Mapping[str, Linear],
-    fixed: Callable[[Expr], bool], span: Span | None,
-) -> tuple[str, Linear | None]:  # fmt: skip
-    """The object at an address, and the offset in it, ``None`` if it is not linear. ``fixed`` tells whether an
-    expression has one value in all CTAs. Raises ``NotAlike``.
-    """
+    address: Expr, objects: Mapping[str, MemObject], where: Surroundings, registers: Registers, span: Span | None
+) -> tuple[str, Linear | None]:
+    """The object at an address, and the offset in it, ``None`` if it is not linear. Raises ``NotAlike``."""
     base: Name | None = None
     offset: Linear | None = Linear()
     todo = [(address, 1)]
 
     def add(expr: Expr, by: int) -> None:
         nonlocal offset
-        found = forms.linear(expr, names)
+        found = where.linear(expr)
         offset = None if offset is None or found is None else offset.plus(found, by)
-        if found is None and not fixed(expr):
+        if found is None and not registers.is_fixed(expr, where):
             raise NotAlike("an address depends on what differs between CTAs", span)
 
     while todo:

@@ -10,14 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.cta_places import FamilyThread
-from mcheck.frontend.litmus.cta_words import COUNTED_TYPES, SMALL, WIDE, check_aligned, initial_value
+from mcheck.frontend.litmus.cta_registers import COUNTED_TYPES, SMALL, TICKET
+from mcheck.frontend.litmus.cta_words import WIDE, check_aligned, initial_value
 from mcheck.ir import ops
 from mcheck.ir.cta_family import CTA, FamilyAccess, FamilyTurns, Linear, NotAlike, variable
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, performed_operation
 
-TICKET = "%ticket"
-"""The variable for the number that a CTA has drawn from the counter."""
 MOST = 1 << 21
 """There are fewer CTAs (``mcheck.frontend.litmus.placement.LIMITS``)."""
 FENCES = ("acq_rel", "sc")

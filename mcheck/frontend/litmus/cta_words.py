@@ -5,53 +5,30 @@ The conditions are those of ``mcheck.proofs.cta_pairs``, 2 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.cta_forms import LinearForms
-from mcheck.frontend.litmus.cta_places import FamilyThread
+from mcheck.frontend.litmus.cta_registers import COUNTED_TYPES, SMALL, Registers, Surroundings
 from mcheck.ir import ops
 from mcheck.ir.cta_family import FamilyAccess, FamilyCounter, Linear, NotAlike
-from mcheck.ir.expr import Binary, Expr, Reg, Unary
+from mcheck.ir.expr import Expr
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, performed_operation
 
-COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
-SMALL = 1 << 30
-"""What a counter starts from, and what is added to its last number, is smaller: so sums fit into a register."""
 WIDE = ("gpu", "sys")
 Word = tuple[str, int]
 """An object and an offset in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The surroundings of a statement: what names mean; the variables of the ``loops`` around it whose rounds depend
-    on the number of CTAs; whether it is executed under a condition, or by the CTA alone that has drawn the last number.
-    """
-
-    names: Mapping[str, Linear]
-    loops: tuple[Linear, ...] = ()
-    conditional: bool = False
-    last: bool = False
-
-    @property
-    def looped(self) -> bool:
-        """Whether it is in a loop whose rounds depend on the number of CTAs."""
-        return bool(self.loops)
 
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess:
     """An access of a word that several CTAs access: strong, or of the counter."""
 
-    thread: FamilyThread
     op: Op
     word: Word
     size: int
     where: Surroundings
-    forms: LinearForms
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +49,6 @@ class SharedWords:
     accesses: tuple[FamilyAccess, ...]
 
 
-def is_fixed(
-    expr: Expr, thread: FamilyThread, forms: LinearForms, where: Surroundings, varying: Collection[tuple[int, str]]
-) -> bool:
-    """Whether an expression has one value in all CTAs, however many there are."""
-    match expr:
-        case Reg(name):
-            return (thread.number, name) not in varying
-        case Unary(_, operand):
-            return is_fixed(operand, thread, forms, where, varying)
-        case Binary(_, left, right):
-            return all(is_fixed(part, thread, forms, where, varying) for part in (left, right))
-    found = forms.linear(expr, where.names)
-    return found is not None and not found.terms
-
-
 def is_reduction(op: Op) -> bool:
     """Whether this is a ``red``: its read supplies no acquire pattern (PTX ISA 8.8)."""
     return isinstance(op, ops.Atomic) and op.is_red
@@ -95,9 +57,9 @@ def is_reduction(op: Op) -> bool:
 def adds_one(shared: SharedAccess) -> bool:
     """Whether an access may count a CTA."""
     op = shared.op
-    if not isinstance(op, ops.Atomic) or op.type not in COUNTED_TYPES or shared.thread.cta is not None:
+    if not isinstance(op, ops.Atomic) or op.type not in COUNTED_TYPES or shared.where.thread.cta is not None:
         return False
-    return op.op == "add" and shared.forms.linear(op.srcs[0], shared.where.names) == Linear(1)
+    return op.op == "add" and shared.where.linear(op.srcs[0]) == Linear(1)
 
 
 def initial_value(objects: Mapping[str, MemObject], word: Word, size: int) -> int:
@@ -120,10 +82,7 @@ class WordsReader:
     objects: Mapping[str, MemObject]
     first: int
     end: Linear
-    varying: Collection[tuple[int, str]]
-    """Varying registers, by thread."""
-    written: Mapping[tuple[int, str], int]
-    """How many statements write a register."""
+    registers: Registers
 
     def read(
         self, strong: Sequence[SharedAccess], weak: Sequence[FamilyAccess], reductions: Sequence[Reduction]
@@ -157,10 +116,10 @@ class WordsReader:
         return SharedWords(counter, any(isinstance(s.op, ops.Await) for s in strong), accesses)
 
     def _fixed(self, expr: Expr, shared: SharedAccess) -> bool:
-        return is_fixed(expr, shared.thread, shared.forms, shared.where, self.varying)
+        return self.registers.is_fixed(expr, shared.where)
 
     def _counter(self, strong: Sequence[SharedAccess], counts: Sequence[SharedAccess], word: Word) -> FamilyCounter:
-        if len(counts) != 1 or counts[0].where.conditional or counts[0].thread.cta is not None:
+        if len(counts) != 1 or counts[0].where.conditional or counts[0].where.thread.cta is not None:
             raise NotAlike("a CTA does not count itself exactly once", counts[-1].op.span)
         counting = counts[0]
         size, first = counting.size, initial_value(self.objects, word, counting.size)
@@ -181,13 +140,15 @@ class WordsReader:
                 _check_wait(shared, op, last)
             else:
                 asks = True
-                if not (isinstance(op, ops.Store) and shared.where.last and shared.thread is counting.thread):
+                if not (
+                    isinstance(op, ops.Store) and shared.where.last and shared.where.thread is counting.where.thread
+                ):
                     raise NotAlike("the counter is accessed otherwise than by one atomic of each CTA", op.span)
                 if op.sem != "weak" and op.scope not in WIDE:
                     raise NotAlike("the counter is accessed at a narrow scope", op.span)
         if waits and (asks or atomic.dst is not None):
             raise NotAlike("CTAs both wait for the counter and ask for the number drawn", atomic.span)
-        if atomic.dst is not None and self.written[counting.thread.number, atomic.dst.name] != 1:
+        if atomic.dst is not None and self.registers.written[counting.where.thread.number, atomic.dst.name] != 1:
             raise NotAlike("the register with the number drawn is written twice", atomic.span)
         return FamilyCounter(word[0], word[1], size, first, waits)
 
@@ -199,7 +160,7 @@ class WordsReader:
                 raise NotAlike("a wait depends on what differs between CTAs", op.span)
         elif not isinstance(inner, ops.Load):
             assert isinstance(inner, ops.Store | ops.Atomic)
-            if shared.thread.cta is None:
+            if shared.where.thread.cta is None:
                 raise NotAlike("CTAs also share words by strong accesses or atomics", op.span)
             if not all(self._fixed(e, shared) for e in inner.srcs):
                 raise NotAlike("what is written to a word that steers threads differs", op.span)
@@ -211,7 +172,7 @@ def _check_wait(shared: SharedAccess, op: ops.Await, last: Linear) -> None:
     assert isinstance(inner, ops.Load)
     if op.compare is not None and not op.followed and len(inner.dsts) == 1 and inner.type in COUNTED_TYPES:
         test, right = op.compare
-        bound = shared.forms.linear(right, shared.where.names)
+        bound = shared.where.linear(right)
         behind = None if bound is None else bound.plus(last, -1)
         ends = {"==": Linear(1), ">=": Linear(1), ">": Linear()}.get(test)
         if behind is not None and behind == ends and (inner.sem == "weak" or inner.scope in WIDE):

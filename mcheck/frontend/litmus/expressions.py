@@ -234,24 +234,24 @@ def _rank(tokens: Tokens, scope: Scope) -> Expr:
         rank = _primary(tokens, scope)
     else:
         raise tokens.unexpected("a CTA rank: a number, a name or an expression in parentheses")
-    if registers_in(rank):
+    if reads_register(rank):
         raise problem(
             "LIT065", tokens.span_since(at), expected="a constant rank", hint="use mapa to compute the address"
         )
     return rank
 
 
-def registers_in(expr: Expr) -> bool:
+def reads_register(expr: Expr) -> bool:
     """Whether ``expr`` reads a register."""
     match expr:
         case Reg():
             return True
         case Unary():
-            return registers_in(expr.operand)
+            return reads_register(expr.operand)
         case Binary():
-            return registers_in(expr.left) or registers_in(expr.right)
+            return reads_register(expr.left) or reads_register(expr.right)
         case Name():
-            return any(registers_in(index) for index in expr.indices)
+            return any(reads_register(index) for index in expr.indices)
     return False
 
 

@@ -13,7 +13,7 @@ from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import problem
 from mcheck.frontend.litmus.error_recovery import begins_statement
-from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, parse_expression, registers_in
+from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, parse_expression, reads_register
 from mcheck.frontend.litmus.lexer import NAME, Tokens
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Step
@@ -146,7 +146,7 @@ def _is_foldable(item: Operand, scope: Scope) -> bool:
     names: set[str] = set()
     collect_free_names(item.expr, names)
     return (
-        bool(names) and not registers_in(item.expr) and all(name[0] == "%" or scope.is_symbol(name) for name in names)
+        bool(names) and not reads_register(item.expr) and all(name[0] == "%" or scope.is_symbol(name) for name in names)
     )
 
 

@@ -173,7 +173,7 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     deferred = find_deferred_nodes(tape, kind)
     gathered = _find_gathered_domains(tape, kind, deferred, wanted)
     asked = [n for n in (*wanted, *(tape.code[d].a for d in gathered)) if n not in deferred]
-    needed = _find_needed(tape, kind, asked)
+    needed = ancestors(tape, *asked, but=[n for n, one in enumerate(kind) if one == NOTHING])
     reordering = _find_reordering(tape, kind)
     own = _find_reflexive_only(tape, kind, needed, circles)
     chained = find_chains(tape, kind, reordering, needed - own)
@@ -187,21 +187,6 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n and n not in compiled.universal))
     compiled.steps[None] = _function(compiled.source(writer, enters=True))
     return compiled
-
-
-def _find_needed(tape: Tape, kind: list[str], asked: Iterable[int]) -> set[int]:
-    """Return the nodes that some nodes are computed from; an empty one is computed from nothing."""
-    todo, found = list(asked), set[int]()
-    while todo:
-        n = todo.pop()
-        if n in found or kind[n] == NOTHING:
-            continue
-        found.add(n)
-        i = tape.code[n]
-        if i.op == "rec":
-            todo += [body for _, body, what in tape.groups[tape.group_of[n]] if what == 0]
-        todo += [x for x in (i.a, i.b) if x >= 0]
-    return found
 
 
 def _find_reflexive_only(tape: Tape, kind: list[str], needed: set[int], circles: frozenset[int]) -> frozenset[int]:

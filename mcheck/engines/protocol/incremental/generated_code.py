@@ -163,7 +163,7 @@ class Writer:
         return " & ~B" if self.noted else ""
 
     def follows_own_thread(self, n: int) -> bool:
-        """Return whether in a closure the event comes after those of its thread, and so after others than any event."""
+        """Whether in a closure the new event comes after those of its thread, so that its column is like no other."""
         if self.known is None or "po" not in self.known.edges:
             return False
         code = self.tape.code

@@ -179,10 +179,7 @@ class State:
 
         ``before`` is the set and result of the last call with this ``key``, a node and a thread.
         """
-        known, result = before
-        rest = x ^ known
-        if rest & known:  # it has lost some
-            rest, result = x, 0
+        rest, result = _grown(x, before)
         if rest:
             result = _with(result, self._shared(rest, column, node))
             self.memo[key] = x, result
@@ -190,10 +187,7 @@ class State:
 
     def union_inside(self, x: int, column: list[int], scope: str, key: int, before: Gathered) -> int:
         """``union_growing``, where of the column of an event the events of its own ``scope`` count."""
-        known, result = before
-        rest = x ^ known
-        if rest & known:  # it has lost some
-            rest, result = x, 0
+        rest, result = _grown(x, before)
         if rest:
             more = 0
             for k in bits(rest):
@@ -211,10 +205,7 @@ class State:
 
         The past of a member of ``x`` is part of ``x``, so that it need not be visited.
         """
-        known, result = before
-        rest = x ^ known
-        if rest & known:  # it has lost some
-            rest, result = x, 0
+        rest, result = _grown(x, before)
         if rest:
             more = 0
             while rest:
@@ -229,10 +220,7 @@ class State:
 
     def union_closure(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
         """``union_growing`` for a closure: the column of a member need not be visited."""
-        known, result = before
-        rest = x ^ known
-        if rest & known:  # it has lost some
-            rest, result = x, 0
+        rest, result = _grown(x, before)
         if rest:
             k = rest.bit_length() - 1
             if rest ^ 1 << k:
@@ -401,6 +389,13 @@ class State:
     def _is_in(self, k: int, name: str) -> bool:
         entry = self.entries[k]
         return entry is not None and (name == "_" or name in entry.sets)
+
+
+def _grown(x: int, before: Gathered) -> Gathered:
+    """What a set has that the set of ``before`` lacks, and the union over that one; all and nothing if it lost some."""
+    known, result = before
+    rest = x ^ known
+    return (x, 0) if rest & known else (rest, result)
 
 
 def _with(all_: int, more: int) -> int:
