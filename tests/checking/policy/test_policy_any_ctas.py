@@ -253,6 +253,7 @@ NO_TURNS = {
     f"{WAIT} {WORK} atom.relaxed.gpu.global.add.u32 r2, [next], 1; {PASS}": "both take turns and count themselves",
     f"{DRAW} st.global.u32 [x + 4*%ctaid.x], 1; {DRAWN}": "CTAs draw tickets, and access places by their numbers",
     f"{DRAW} setp.eq.u32 %p1, r2, G - 1; @%p1 {WORK} {DRAWN}": "both take turns and count themselves",
+    f"{DRAW} {WORK} {PASS}": "CTAs draw tickets, and signal by their numbers",
     f"{LOOK} == 1; {FLAG} + 8], 1;": "a signal is not what the next CTA waits for",
     f"{LOOK} == 0; {FLAG} + 4], 0;": "does not let the first CTA through alone",
     f"{LOOK} == 0; {FLAG} + 4], 0;".replace("flag", "x"): "does not let the first CTA through alone",
