@@ -10,9 +10,9 @@ A sketch has CTAs that are alike, as many as a constant that is any number says,
 2. What they access strongly is the counter, to which each of them adds one, once, at scope gpu or wider; flags, which
    fixed CTAs alone write; and words that are reduced into, by ``red`` or by copies. Nobody accesses the first two
    weakly, but for the thread of the last CTA that has drawn the last number, afterwards.
-   Reductions of an object go through one proxy, at scope gpu or wider, and two of them overlap in whole or not at all:
-   so they are morally strong (8.7). Either all are of the same words in all CTAs, and no alike CTA writes these weakly;
-   or nothing else accesses the object.
+   Reductions of an object go through one proxy, at scope gpu or wider, and elements of two of them overlap in whole or
+   not at all: so they are morally strong (8.7). Either all are of the same words in all CTAs, nobody accesses these
+   strongly, and no alike CTA writes them weakly; or nothing else accesses the object.
 3. Branches and addresses depend on no number of a CTA, on no value that weak accesses of global memory read, and on
    the number drawn from the counter only in so far as it is the last one. Waits are for flags, or for the counter to
    say that all CTAs have counted themselves.

@@ -13,6 +13,7 @@ from mcheck.ir import ops
 from mcheck.ir.cta_family import NotAlike
 from mcheck.ir.expr import Expr
 from mcheck.ir.ops import Op
+from mcheck.ir.type_sizes import type_size
 
 MBARRIER_OPERATIONS = (
     ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsyncArrive,
@@ -28,8 +29,8 @@ CHUNK = 16
 
 @dataclass(frozen=True, slots=True)
 class GlobalSide:
-    """The access of global memory by a copy: ``reduces`` element by element at this ``scope``, ``None`` that of the
-    model. ``proxy`` is the one that it goes through; ``aligned`` what its address is a multiple of.
+    """The access of global memory by a copy: if it ``reduces``, then elements of so many bytes, at this ``scope``,
+    ``None`` that of the model. It goes through ``proxy``; its address is a multiple of ``aligned``.
     """
 
     address: Expr
@@ -37,7 +38,7 @@ class GlobalSide:
     writes: bool
     proxy: str
     aligned: Expr | int
-    reduces: bool = False
+    reduces: int = 0
     scope: str | None = None
 
 
@@ -53,8 +54,8 @@ def sides_of(op: ops.CpAsync | ops.BulkCopy) -> tuple[GlobalSide, Expr, bool]:
                 return GlobalSide(op.src, op.size, writes=False, proxy="async", aligned=CHUNK), op.dst, True
             if op.dst_space == "global" and op.src_space == "shared::cta":
                 side = GlobalSide(
-                    op.dst, op.size, writes=True, proxy="async", aligned=CHUNK, reduces=op.reduce is not None,
-                    scope=op.scope,
+                    op.dst, op.size, writes=True, proxy="async", aligned=CHUNK,
+                    reduces=0 if op.reduce is None else type_size(op.type), scope=op.scope,
                 )  # fmt: skip
                 return side, op.src, False
     raise NotAlike(f"'{op.text}' is not followed", op.span)

@@ -261,7 +261,7 @@ class _Reader:
             return
         if isinstance(inner, ops.Atomic) and is_reduction(inner) and not where.looped and space == "global":
             self._reduce(Reduction(
-                self._row(name, offset, size, where, op, reduces=True), "generic", inner.scope
+                self._row(name, offset, size, where, op, reduces=True), size, "generic", inner.scope
             ))  # fmt: skip
             if offset.terms:
                 return
@@ -330,10 +330,10 @@ class _Reader:
         check_aligned(offset, aligned.constant, op.span)
         row = self._row(
             name, offset, size.constant, where, op, writes=side.writes, asynchronous=True,
-            reduces=side.reduces,
+            reduces=side.reduces > 0,
         )  # fmt: skip
         if side.reduces:
-            self._reduce(Reduction(row, side.proxy, side.scope or "gpu"))
+            self._reduce(Reduction(row, side.reduces, side.proxy, side.scope or "gpu"))
         else:
             self.accesses.append(row)
         return size.constant

@@ -73,6 +73,8 @@ def read_turns(
     draws = any(name == TICKET for form in (wait.value, signal.value) for name, _ in form.terms)
     if draws and ticket is None:
         raise NotAlike("CTAs do not draw one ticket each", span)
+    if draws and any(name == CTA for form in (wait.value, signal.value) for name, _ in form.terms):
+        raise NotAlike("CTAs draw tickets, and signal by their numbers", span)
     awaited, made = (_by_number(form, (ticket or 0) - first) if draws else form for form in (wait.value, signal.value))
     forms = awaited, made, wait.row.offset, signal.row.offset
     if any(name != CTA for form in forms for name, _ in form.terms):

@@ -33,9 +33,10 @@ class SharedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A reduction, the proxy that it goes through, and its scope."""
+    """A reduction of elements of so many bytes, the proxy that it goes through, and its scope."""
 
     access: FamilyAccess
+    element: int
     proxy: str
     scope: str
 
@@ -101,9 +102,11 @@ class WordsReader:
         counter = self._counter(strong, counts, counts[0].word) if counts else None
         weakly = {access.object: access.span for access in weak}
         for name in counted - reduced - words:
-            asynchronous = [r.access for r in reductions if r.access.object == name and r.access.asynchronous]
-            if asynchronous:
-                raise NotAlike("a word is reduced into by copies, and accessed strongly", asynchronous[0].span)
+            for made in (r.access for r in reductions if r.access.object == name):
+                if made.asynchronous:
+                    raise NotAlike("a word is reduced into by copies, and accessed strongly", made.span)
+                if made.offset.terms:
+                    raise NotAlike(f"{name} is accessed strongly, and reduced into at places that differ", made.span)
         for shared in strong:
             name = shared.word[0]
             if name in reduced:
@@ -189,7 +192,7 @@ def _check_reduced(made: Sequence[Reduction], weak: Sequence[FamilyAccess]) -> N
     others = [access for access in weak if access.object == name]
     for each in made:
         span = each.access.span
-        if (each.proxy, each.access.size) != (one.proxy, one.access.size):
+        if (each.proxy, each.element, each.access.size) != (one.proxy, one.element, one.access.size):
             raise NotAlike(f"{name} is reduced into by instructions of several kinds", span)
         if each.scope not in WIDE:
             raise NotAlike(f"{name} is reduced into at a narrow scope", span)

@@ -162,6 +162,7 @@ def test_a_condition_that_does_not_hold_is_named(statement: str) -> None:
 
 LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+REDUCE_WIDE = REDUCE.replace("u32", "u64")
 UNCOVERED = {
     f"{LOAD}.multicast::cluster [buf], [tile], 16, [full], 1;": "is not followed",
     "cp.async.bulk.prefetch.L2.global [tile], 16;": "is not followed",
@@ -181,6 +182,7 @@ UNCOVERED = {
     "ld.relaxed.gpu.global.u32 r9, [y]; red.relaxed.gpu.global.add.u32 [y], 3;": "share words by strong accesses",
     f"ld.relaxed.gpu.global.u32 r9, [tile]; {REDUCE} [tile], [buf], 16;": "a word is reduced into by copies",
     "if (r0 == G - 1) { st.global.u32 [y], 3; } red.relaxed.gpu.global.add.u32 [y], 3;": "y is written weakly",
+    f"{REDUCE} [tile], [buf], 16; {REDUCE_WIDE} [tile], [buf], 16;": "by instructions of several kinds",
 }
 """Copies and reductions that the argument does not cover."""
 
@@ -192,6 +194,34 @@ def test_copies_that_are_not_covered_are_named(statement: str) -> None:
     with pytest.raises(NotAlike) as found:
         program.family()
     assert UNCOVERED[statement] in found.value.why
+
+
+LOOKED_AT = """PTX looked-at
+const G = any;
+{{ .global .u32 w[8], x; }}
+leader@cta 0 {{ {} }}
+block@cta 1..G + 1 {{ ld.global.u32 r1, [x]; {} }}
+"""
+IN_ONES_OWN = "red.relaxed.gpu.global.add.u32 [w + 4*%ctaid.x - 4], 1;"
+REDUCED_AND_LOOKED_AT = {
+    "ld.relaxed.gpu.global.u32 r0, [w];": IN_ONES_OWN,
+    "ld.relaxed.gpu.global.u32 r0, [w + 4]; if (r0 == 4) { st.global.u32 [x], 1; }": (
+        "red.relaxed.gpu.global.add.u32 [w + 4*(%ctaid.x % 2)], 1;"
+    ),
+    "ld.relaxed.gpu.global.u32 r0, [w + 24];": "red.relaxed.cta.global.add.u32 [w + 4*(%ctaid.x % 7)], 1;",
+    "st.relaxed.gpu.global.u32 [w + 28], 1;": IN_ONES_OWN,
+}
+"""What one CTA does with words into which the others reduce at places that differ: an access out of bounds, a race or
+another value, but not with few of them.
+"""
+
+
+@pytest.mark.parametrize("look", REDUCED_AND_LOOKED_AT)
+def test_words_reduced_into_at_other_places_are_accessed_in_no_other_way(look: str) -> None:
+    program = parse(LOOKED_AT.format(look, REDUCED_AND_LOOKED_AT[look]), "any.litmus", every=True)
+    assert program.family is not None
+    with pytest.raises(NotAlike, match="w is accessed strongly, and reduced into at places that differ"):
+        program.family()
 
 
 TURNS = """PTX turns
@@ -223,6 +253,7 @@ NO_TURNS = {
     f"{WAIT} {WORK} atom.relaxed.gpu.global.add.u32 r2, [next], 1; {PASS}": "both take turns and count themselves",
     f"{DRAW} st.global.u32 [x + 4*%ctaid.x], 1; {DRAWN}": "CTAs draw tickets, and access places by their numbers",
     f"{DRAW} setp.eq.u32 %p1, r2, G - 1; @%p1 {WORK} {DRAWN}": "both take turns and count themselves",
+    f"{DRAW} {WORK} {PASS}": "CTAs draw tickets, and signal by their numbers",
     f"{LOOK} == 1; {FLAG} + 8], 1;": "a signal is not what the next CTA waits for",
     f"{LOOK} == 0; {FLAG} + 4], 0;": "does not let the first CTA through alone",
     f"{LOOK} == 0; {FLAG} + 4], 0;".replace("flag", "x"): "does not let the first CTA through alone",
