@@ -32,7 +32,7 @@ from mcheck.isa.kinds import Kind
 from mcheck.simt.branch_paths import BranchPaths
 from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, MAX_STEPS, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
-from mcheck.simt.execution.counters import Counters
+from mcheck.simt.execution.counters import AssumedLock, Counters
 from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observation
 from mcheck.simt.execution.lanes import WARP, Lanes, cta_names, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
@@ -65,14 +65,14 @@ MAX_PATHS = 8
 @dataclass(frozen=True, slots=True)
 class PathRules:
     """How paths are followed, as far as earlier ones have shown that: whether stores are ``named``, the bytes of the
-    words that are followed as ``counters`` and the assumed contents of those that are followed as ``locks``, by
+    words that are followed as ``counters`` and the words of unknown contents that are followed as ``locks``, by
     address, and whether loads that are repeated around a barrier, and swaps of words that hold two values, count as
     waits.
     """
 
     named: bool = False
     counters: Mapping[int, int] = field(default_factory=dict)
-    locks: Mapping[int, bytes] = field(default_factory=dict)
+    locks: Mapping[int, AssumedLock] = field(default_factory=dict)
     barrier_waits: bool = False
     two_valued_locks: bool = False
 
@@ -272,6 +272,8 @@ class Runner:
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
+        for lock in self.rules.locks.values():
+            cluster.recorded.note_gap(lock.assumption, lock.span)
         if system:
             store.zero(SYSTEM_BYTES)
             cluster.recorded.assumptions[ZEROED] = None
@@ -312,9 +314,6 @@ class Runner:
         gaps = [*c.recorded.gaps.values(), *(() if telling else c.recorded.order_gaps.values())]
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]
-        if c.two_valued_locks:
-            weaker = weaker_accesses(c.two_valued_locks, c.recorded.distinct_operations())
-            gaps += [Gap("failed attempts to take this lock may race with this", op.span) for op in weaker]
         threads: list[Thread] = []
         names = cta_names(self.launch)
         for lane in np.flatnonzero(c.lanes.exists).tolist():
@@ -327,6 +326,9 @@ class Runner:
                     place=Place(self.ctas[cta], warp, inside % WARP), code=tuple(c.recorded.code[lane]), labels={},
                 )
             )  # fmt: skip
+        if c.two_valued_locks:
+            weaker = weaker_accesses(c.two_valued_locks, threads)
+            gaps += [Gap("failed attempts to take this lock may race with this", op.span) for op in weaker]
         program = Program(
             path=self.module.path, name=" and ".join(written_name(one.entry) for one in self.launch.concurrent),
             target=self.module.target,

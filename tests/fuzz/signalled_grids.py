@@ -83,6 +83,8 @@ class Plan:
     """Whether a barrier that hands on what thread 0 has found stands in the loop."""
     early: bool = False
     """Whether thread 0 looks at the word once before ``before``."""
+    look: str = ""
+    """How it does that; as it polls if this is empty."""
     barrier: bool = True
     before: tuple[str, ...] = ()
     """Places that all threads access before the wait, or instructions."""
@@ -144,7 +146,7 @@ def _round(plan: Plan, k: int) -> Iterator[str]:
         yield f"mov.b{bits} {value}, {-1 if (plan.until or ('ne' if turn else 'lt')) == 'ne' else 0};"
     if plan.early:
         yield from _word(plan, size)
-        yield from (f"@!%z bra LOOKED{k};", f"{plan.poll}.global.u{bits} {value}, [%a4];", f"LOOKED{k}:")
+        yield from (f"@!%z bra LOOKED{k};", f"{plan.look or plan.poll}.global.u{bits} {value}, [%a4];", f"LOOKED{k}:")
     for number, place in enumerate(plan.before):
         yield _access(place, number)
     yield f"mad.lo.u32 %r4, {k if turn else 0}, %r3, {'%r1' if turn else k + 1};"
@@ -305,6 +307,8 @@ def generate(random: Random) -> Plan:
         plan = replace(plan, **RELAXED)
     if random.random() < 0.4:
         plan = replace(plan, around=random.random() < 0.7, early=random.random() < 0.6)
+    if random.random() < 0.2:
+        plan = replace(plan, look=random.choice(CHANGES["poll"]))
     names = random.sample(sorted(CHANGES), random.choice((0, 1, 1, 1, 2, 3)))
     plan = replace(plan, **{name: random.choice(CHANGES[name]) for name in names})
     if plan.early and plan.threads > 1 and plan.before == ("st.shared.u32 [drawn], 1;",):

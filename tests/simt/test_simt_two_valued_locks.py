@@ -10,6 +10,11 @@ from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Reg
+from mcheck.ir.memory import GLOBAL_BASE, Cta
+from mcheck.ir.program import Place, Thread
+from mcheck.simt.execution.two_valued_locks import TwoValuedLock, weaker_accesses
 
 SUM = """.version 8.6
 .target sm_90a
@@ -105,3 +110,91 @@ def test_a_lock_that_the_launch_does_not_give_is_free_at_first(swap: str) -> Non
     assert (found.verdict, found.findings) == ("bounded", ())
     assert "the launch does not give the initial value of this word: 0 was assumed" in (found.reason or "")
     assert "RACE001" in codes(ask(text.replace("st.release", "st.relaxed"), held=None, seconds=30))
+
+
+LOOK = "ld.relaxed.gpu.global.u32 %r6, [%rd1];\n  setp.eq.u32 %p2, %r6, 0;\n  @%p2 ret;"
+
+
+@pytest.mark.parametrize("look", [LOOK, LOOK.replace("relaxed.gpu.", "")])
+def test_what_is_not_reached_with_the_assumed_contents_is_not_proved(look: str) -> None:
+    """Nobody takes the lock if it is free, and nobody gets it if not."""
+    text = SUM.replace("AGAIN:", f"{look}\nAGAIN:")
+    found = ask(text, held=None)
+    assert (found.verdict, found.findings) == ("bounded", ())
+    assert "the launch does not give the initial value of this word: 0 was assumed" in (found.reason or "")
+
+
+NARROW = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 lock, .param .u64 flag)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [lock];
+  ld.param.u64 %rd2, [flag];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra OTHER;
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra FREES;
+TAKES:
+  atom.acquire.cta.global.exch.b32 %r3, [%rd1], 1;
+  setp.ne.u32 %p2, %r3, 0;
+  @%p2 bra TAKES;
+  ret;
+FREES:
+  ld.acquire.gpu.global.u32 %r4, [%rd2];
+  setp.eq.u32 %p2, %r4, 0;
+  @%p2 bra FREES;
+  st.release.cta.global.u32 [%rd1], 0;
+  ret;
+OTHER:
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 ret;
+  st.relaxed.gpu.global.u32 [%rd1], 1;
+  st.release.gpu.global.u32 [%rd2], 1;
+  ret;
+}
+"""
+"""A thread waits for a word at scope ``.cta`` that a thread of another CTA has written before it was freed."""
+
+
+@pytest.mark.parametrize(
+    "takes",
+    ["atom.acquire.cta.global.exch.b32 %r3, [%rd1], 1;", "atom.acquire.cta.global.cas.b32 %r3, [%rd1], 0, 1;",
+     "ld.acquire.cta.global.u32 %r3, [%rd1];"],
+)  # fmt: skip
+def test_failed_attempts_of_a_narrow_scope_race(takes: str) -> None:
+    def verdict(text: str) -> Answer:
+        params = {
+            "lock": {"buffer": 4, "init": {"hex": "01000000"}},
+            "flag": {"buffer": 4, "init": {"hex": "00000000"}},
+        }
+        given = from_object({"grid": [2], "cluster": [2], "block": [2], "params": params})
+        read = parse_module(text)
+        question = Question(about=Completeness.FINDINGS, timeout=30)
+        return answer_launch(read, build_launch(read, given), load_model("ptx-9.0"), question)
+
+    text = NARROW.replace("atom.acquire.cta.global.exch.b32 %r3, [%rd1], 1;", takes)
+    assert "RACE001" in codes(verdict(text))
+    assert verdict(text.replace(".cta.global", ".cluster.global")).verdict == "proved"
+
+
+def test_failed_exchanges_of_a_narrow_scope_may_race_with_what_is_read() -> None:
+    """They write, too: they may race with a load of another CTA that is ordered before the attempt that succeeds."""
+    lock = {GLOBAL_BASE: TwoValuedLock(4, 0, 1, "cta")}
+    swap = ops.Atomic(dst=Reg("r"), op="exch", address=Const(GLOBAL_BASE), srcs=(Const(1),), type="b32", scope="cta")
+    load = ops.Load(dsts=(Reg("r"),), address=Const(GLOBAL_BASE), type="b32", sem="relaxed", scope="gpu")
+
+    def weaker(cta: int) -> list[ops.Op]:
+        threads = []
+        for k, (number, op) in enumerate([(0, swap), (cta, load)]):
+            place = Place(Cta(number, 0, 0, number), 0, k)
+            threads.append(Thread(index=k, role="t", number=k, name=f"t[{k}]", place=place, code=(op,), labels={}))
+        return list(weaker_accesses(lock, threads))
+
+    assert weaker(0) == []
+    assert weaker(1) == [swap, load]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mcheck.base.errors import Span
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
 from mcheck.ir import ops
@@ -24,21 +25,35 @@ COUNTS = frozenset(("add", "inc", "dec"))
 SWAPS = frozenset(("cas", "exch"))
 
 
+@dataclass(frozen=True, slots=True)
+class AssumedLock:
+    """The initial contents that are assumed of a lock, and a swap that returns its value."""
+
+    contents: bytes
+    span: Span | None
+
+    @property
+    def assumption(self) -> str:
+        """What the answer says of it. It holds for all that follows: what is not reached may depend on it, too."""
+        value = int.from_bytes(self.contents, "little")
+        return f"the launch does not give the initial value of this word: {value} was assumed"
+
+
 @dataclass(slots=True)
 class Counters:
     """The counters and locks of a run. ``sizes`` are the bytes of the words followed as counters, by address; ``start``
-    is their initial value. ``locks`` are the initial contents of the words followed as locks.
+    is their initial value. ``locks`` are the words followed as locks.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
     start: int = 0
-    locks: Mapping[int, bytes] = field(default_factory=dict)
+    locks: Mapping[int, AssumedLock] = field(default_factory=dict)
     candidates: dict[int, int] = field(default_factory=dict)
     """Further words of unknown contents, by address, whose atomics return a value that is used."""
     excluded: set[int] = field(default_factory=set)
     """Words that are not counters: a thread waits for their contents, or stores unknown values there."""
-    swapped: dict[int, bytes] = field(default_factory=dict)
-    """Further words of unknown contents whose values swaps return, with what they hold if they are free."""
+    swapped: dict[int, AssumedLock] = field(default_factory=dict)
+    """Further words of unknown contents whose values swaps return."""
     other_starts: dict[int, None] = field(default_factory=dict)
     """Initial values for which comparisons of this run would have another result."""
     decides_address: bool = False
@@ -46,7 +61,7 @@ class Counters:
 
     def initial_contents(self) -> dict[int, bytes]:
         """The initial contents of the counters and locks, by address."""
-        return dict(self.locks) | {
+        return {a: lock.contents for a, lock in self.locks.items()} | {
             a: (self.start & (1 << 8 * s) - 1).to_bytes(s, "little") for a, s in self.sizes.items()
         }
 
@@ -63,7 +78,7 @@ class Counters:
             self.excluded.add(address)
             if op.op in SWAPS and wanted and known and not held:
                 free = given if op.op == "cas" else 0
-                self.swapped.setdefault(address, free.to_bytes(size, "little"))
+                self.swapped.setdefault(address, AssumedLock(free.to_bytes(size, "little"), op.span))
         elif wanted:
             self.candidates[address] = size
 
@@ -90,7 +105,7 @@ class Counters:
         excluded |= self.excluded
         return {a: s for a, s in sorted((*self.sizes.items(), *self.candidates.items())) if a not in excluded}
 
-    def new_locks(self) -> dict[int, bytes]:
+    def new_locks(self) -> dict[int, AssumedLock]:
         """The words to follow as locks."""
         return {**self.swapped, **self.locks}
 

@@ -10,12 +10,12 @@ have to hold:
 * nothing else, such as an asynchronous copy, may access the object that it is part of.
 
 The failed attempts may race themselves, unless all accesses of the word are morally strong with them (PTX ISA 8.7.1):
-strong, of all its bytes, at a scope no narrower than theirs.
+strong, of all its bytes, at a scope no narrower than theirs, which includes all threads that access it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from mcheck.base.records import dataclass
@@ -25,6 +25,8 @@ from mcheck.ir.expr import Const, Expr
 from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.ops.memory import ScalarAccess
+from mcheck.ir.program import Thread
+from mcheck.ir.scopes import scope_instance
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.families.common import SCOPES
 
@@ -68,13 +70,18 @@ def may_drop_failures(
     return all((home := memory.find(at)) is not None and home.base not in objects for at in locks)
 
 
-def weaker_accesses(locks: Mapping[int, TwoValuedLock], operations: Iterable[Op]) -> Iterator[Op]:
+def weaker_accesses(locks: Mapping[int, TwoValuedLock], threads: Iterable[Thread]) -> Iterator[Op]:
     """The accesses of locks that are not morally strong with attempts to take them."""
-    for op in operations:
-        inner = ops.performed_operation(op)
-        for at, lock in locks.items():
-            if _is_scalar(inner) and _reaches(inner, at, lock) and not _is_strong(inner, at, lock):
-                yield op
+    accesses = {(id(op), thread.place.cta): op for thread in threads for op in thread.code}
+    for at, lock in locks.items():
+        found: list[tuple[Op, Hashable, bool]] = []
+        for (_, cta), op in accesses.items():
+            inner = ops.performed_operation(op)
+            if _is_scalar(inner) and _reaches(inner, at, lock):
+                found.append((op, scope_instance(cta, lock.scope), _is_strong(inner, at, lock)))
+        # Attempts have to name a scope that includes all threads that access the word.
+        within = len({instance for _, instance, _ in found}) == 1
+        yield from (op for op, _, strong in found if not (strong and within))
 
 
 def _is_scalar(op: Op) -> TypeGuard[ScalarAccess]:

@@ -22,6 +22,7 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, apply_binary
@@ -43,7 +44,14 @@ from mcheck.simt.grid.cluster_accesses import (
     lanes_of,
     places_of,
 )
-from mcheck.simt.grid.early_polls import FAILS, EarlyPoll, check_early_poll, is_early_poll, wanted_value
+from mcheck.simt.grid.early_polls import (
+    FAILS,
+    EarlyPoll,
+    check_comparisons,
+    check_early_poll,
+    find_early_test,
+    wanted_value,
+)
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
 from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
@@ -131,22 +139,30 @@ class OthersSignal:
     returned: Mapping[int, int] = field(default_factory=dict)
     """What early polls of lanes return; others fail."""
     early: list[EarlyPoll] = field(default_factory=list)
+    compared: dict[int, set[int | None]] = field(default_factory=dict)
+    """By lane, what the values of early polls have been compared with; ``None`` for what is not known."""
 
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
         self.kept.clear()
         self.early.clear()
+        self.compared.clear()
         return self
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the loads that may wait, and the atomics."""
         self.compiler = compiler
         out = list(steps)
+        tests: dict[int, tuple[Unit, ptx.Operand]] = {}
         for at, statement, unit in statements(compiler):
             if statement.kind is Kind.LOAD and statement.opcode.is_strong:
                 out[at] = self._load(unit, statement, at, steps[at])
+                if (test := find_early_test(unit.function, at - unit.start)) is not None:
+                    tests[unit.start + test[0]] = unit, test[1]
             elif statement.kind is Kind.ATOMIC and _draws(statement) and compiler.is_needed(unit, statement):
                 out[at] = self._draw(unit, statement, steps[at])
+        for at, (unit, other) in tests.items():
+            out[at] = self._compare(unit, other, out[at])
         return out
 
     def _load(self, unit: Unit, statement: ptx.Statement, at: int, step: Step) -> Step:
@@ -156,15 +172,17 @@ class OthersSignal:
         waited = find_waits(self.compiler, unit, at, size)
         kept = find_kept_waits(self.compiler, unit, at - unit.start, size)
         polls = find_barrier_waits(self.compiler, unit, at, size)
-        early = is_early_poll(unit.function, at - unit.start)
-        if waited is None and kept is None and polls is None and not early:
+        op = operation_template(unit.function, statement)
+        tested = find_early_test(unit.function, at - unit.start) is not None
+        early = op if tested and isinstance(op, ops.Load) and op.scope in WIDE else None
+        if waited is None and kept is None and polls is None and early is None:
             return step
         fetch = self.compiler.fetch(unit, statement.place)
         rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             out = np.zeros_like(mask)
-            alone = lone_lanes(c, mask) if polls is not None or early else []
+            alone = lone_lanes(c, mask) if polls is not None or early is not None else []
             for some, wait in [(mask, None)] if waited is None else waited(mask):
                 for one in [some] if wait is None and kept is None and not alone else _each(some):
                     lane = np.flatnonzero(one)
@@ -173,8 +191,8 @@ class OthersSignal:
                     if awaited is None and polls is not None and lane[0] in alone and c.follows_barrier_waits:
                         around = polls(int(lane[0]))
                         awaited = None if around is None else around[0]
-                    if awaited is None and early and lane[0] in alone:
-                        self._poll_early(c, one, fetch, size, rows)
+                    if awaited is None and early is not None and lane[0] in alone:
+                        self._poll_early(c, one, fetch, early, rows)
                         out |= one
                         continue
                     if awaited is not None:
@@ -192,17 +210,30 @@ class OthersSignal:
 
         return run
 
-    def _poll_early(self, c: Cluster, one: Mask, fetch: Fetch, size: int, rows: list[int]) -> None:
+    def _poll_early(self, c: Cluster, one: Mask, fetch: Fetch, op: ops.Load, rows: list[int]) -> None:
         """Leave the early poll of a lane out: it fails, unless it is to return something else."""
-        lane = int(np.flatnonzero(one)[0])
+        lane, size = int(np.flatnonzero(one)[0]), type_size(op.type)
         address, unknown = fetch_lanes(fetch, one, np.array([lane]))
         if unknown[0]:
             raise NotCounted("an address is not known", c.span)
-        self.early.append(EarlyPoll(lane, int(to_generic(address)[0]), size, len(c.recorded.code[lane]), c.span))
+        at, place = int(to_generic(address)[0]), len(c.recorded.code[lane])
+        self.early.append(EarlyPoll(lane, at, size, place, op.sem == "acquire", c.span))
         for row in rows:
             c.lanes.values[row][lane] = self.returned.get(lane, FAILS) & (1 << 8 * size) - 1
             c.lanes.quality[row][lane] = 0
         self.learn(rows, np.array([lane]))
+
+    def _compare(self, unit: Unit, other: ptx.Operand, step: Step) -> Step:
+        """Record what lanes compare with at the place where values of early polls are compared."""
+        fetch = self.compiler.fetch(unit, other)
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            for lane in {poll.lane for poll in self.early if mask[poll.lane]}:
+                value, unknown = fetch_lanes(fetch, mask, np.array([lane]))
+                self.compared.setdefault(lane, set()).add(None if unknown[0] else int(value[0]))
+            return step(c, mask)
+
+        return run
 
     def learn(self, rows: list[int], lane: Numbers) -> None:
         """These registers of a lane hold what was waited for, or what an early poll returned."""
@@ -308,6 +339,7 @@ def _trace_alone(
         raise NotCounted("several loads decide whether to wait", watch.early[1].span)
     for poll in watch.early:
         wanted = {poll.lane: wanted_value(poll, trace.program, launch.width)}
+        check_comparisons(poll, wanted[poll.lane], watch.compared.get(poll.lane, ()))
         other = OthersSignal(launch, (number,), ticket, returned=wanted)
         succeeded = trace_signalling(module, launch, (cluster,), other, limit)
         check_early_poll(poll, launch.width, trace.program, succeeded.program)

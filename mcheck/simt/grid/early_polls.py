@@ -10,14 +10,16 @@ wanted value. Let the thread look once more where it would wait. What ends the w
 which the early poll has ordered before more. And if the code is the same otherwise, no event is missing. So the early
 poll may be taken to fail, and be left out: nothing else depends on its value.
 
-That nothing does is read off the code (``is_early_poll``): the value is copied, and compared once, for equality. That
-the code is the same otherwise is checked by an execution in which the early poll returns the wanted value: the wait is
-missing there, with the barrier before or behind it in all threads of the CTA, and nothing else.
+That nothing does is read off the code (``find_early_test``): the value is copied, and compared at one place, for
+equality. It is compared there with the wanted value alone (``check_comparisons``), so that any other one fails. The
+early poll has to acquire if the wait itself does, and to be morally strong with the signals. That the code is the same
+otherwise is checked by an execution in which the early poll returns the wanted value: the wait is missing there, with
+the barrier before or behind it in all threads of the CTA, and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -40,25 +42,30 @@ FAILS = 0x5A5A_5A5A_5A5A_5A5A
 
 @dataclass(frozen=True, slots=True)
 class EarlyPoll:
-    """An early poll that was left out: by which lane, of which word, before which place in the code of the lane."""
+    """An early poll that was left out: by which lane, of which word, before which place in the code of the lane, and
+    whether it acquires.
+    """
 
     lane: int
     address: int
     size: int
     place: int
+    acquires: bool
     span: Span | None
 
 
-def is_early_poll(function: ptx.Function, at: int) -> bool:
-    """Whether the value of the load at ``at`` is only copied, and compared for equality at one place."""
+def find_early_test(function: ptx.Function, at: int) -> tuple[int, ptx.Operand] | None:
+    """The only place where the value of the load at ``at`` is compared, and with what, for equality; ``None`` if
+    anything else is done with it but to copy it.
+    """
     statement = function.body[at]
     target = statement.operands[0]
     if statement.guard is not None or not isinstance(target, ptx.Register):
-        return False
+        return None
     held: dict[int, frozenset[ptx.Register]] = {}
     """By place, the registers that may hold the value before it."""
     todo = [(at + 1, frozenset((target,)))]
-    tests = set[int]()
+    tests = dict[int, ptx.Operand]()
     while todo:
         k, brought = todo.pop()
         before = held.get(k, frozenset())
@@ -67,18 +74,18 @@ def is_early_poll(function: ptx.Function, at: int) -> bool:
         held[k] = now = before | brought
         one = function.body[k]
         if one.kind is Kind.INDEXED_BRANCH:
-            return False  # its targets are not analysed
+            return None  # its targets are not analysed
         if not now.isdisjoint(one.uses):
             if _is_equality(one, now):
-                tests.add(k)
+                tests[k] = next(operand for operand in one.operands[1:3] if operand not in now)
             elif one.kind is not Kind.MOVE or not isinstance(one.operands[0], ptx.Register):
-                return False
+                return None
             else:
                 now |= {one.operands[0]}
         elif one.guard is None:
             now -= set(one.defs)
         todo += [(following, now) for following in places_after(function, k) if now]
-    return len(tests) == 1
+    return next(iter(tests.items())) if len(tests) == 1 else None
 
 
 def _is_equality(statement: ptx.Statement, held: frozenset[ptx.Register]) -> bool:
@@ -95,6 +102,9 @@ def wanted_value(poll: EarlyPoll, program: Program, width: int) -> int:
     code = next(thread.code for thread in program.threads if _lane(thread, width) == poll.lane)
     wait = code[_wait_behind(poll, code)]
     assert isinstance(wait, ops.Await)
+    assert isinstance(wait.inner, ops.Load)
+    if wait.inner.sem == "acquire" and not poll.acquires:
+        raise NotCounted("a load ahead of a wait does not acquire, as the wait does", poll.span)
     if wait.compare is None or wait.compare[0] != "==" or not isinstance(wait.compare[1], Const):
         raise NotCounted(LEARNED, poll.span)
     top = (1 << 8 * poll.size) - 1
@@ -102,6 +112,15 @@ def wanted_value(poll: EarlyPoll, program: Program, width: int) -> int:
     if value == FAILS & top:
         raise NotCounted(LEARNED, poll.span)
     return value
+
+
+def check_comparisons(poll: EarlyPoll, wanted: int, compared: Iterable[int | None]) -> None:
+    """Check that the lane of an early poll has ``compared`` its value with the ``wanted`` one alone; ``None`` stands
+    for an unknown value. Raises ``NotCounted``.
+    """
+    top = (1 << 8 * poll.size) - 1
+    if any(value is None or value & top != wanted for value in compared):
+        raise NotCounted(LEARNED, poll.span)
 
 
 def _wait_behind(poll: EarlyPoll, code: Sequence[Op]) -> int:

@@ -96,6 +96,46 @@ def test_tiles_that_go_wrong_or_differ_are_not_proved(edits: tuple[tuple[str, st
     assert ask(*edits).verdict != "proved"
 
 
+@pytest.mark.parametrize("load", ["ld.relaxed.gpu", "ld.acquire.cta", "ld.volatile"])
+def test_a_look_that_orders_less_than_the_wait_is_not_left_out(load: str) -> None:
+    """If it finds the turn, there is no wait: nothing else acquires."""
+    assert ask(("ld.acquire.gpu.b32 %r20, [%rd3];\nWORK:", f"{load}.b32 %r20, [%rd3];\nWORK:")).verdict != "proved"
+
+
+def test_a_look_that_is_compared_with_another_turn_is_not_left_out() -> None:
+    """The turn before decides something else, at the same place in the second round."""
+    compared = """WORK:
+  mov.u32 %r10, 0;
+  mov.u32 %r11, %r1;
+COMPARE:
+  setp.ne.s32 %p2, %r20, %r11;
+  setp.ne.u32 %p4, %r10, 0;
+  @%p4 bra SECOND;
+  @%p1 bra TURN;
+  @!%p2 bra TURN;
+POLL:
+  ld.acquire.gpu.b32 %r21, [%rd3];
+  setp.ne.s32 %p5, %r21, %r1;
+  @%p5 bra POLL;
+TURN:
+  mov.u32 %r10, 1;
+  sub.u32 %r11, %r1, 1;
+  bra COMPARE;
+SECOND:
+  setp.eq.u32 %p6, %r1, 0;
+  @%p6 bra END;
+  @!%p2 st.global.u32 [%rd2+100000], %r1;
+END:
+  bar.sync 0;
+"""
+    before, _, rest = KERNEL.partition("WORK:\n")
+    _, again, behind = rest.partition("  mad.lo.u32 %r4")
+    assert ask((KERNEL, before + compared + again + behind)).verdict != "proved"
+    harmless = compared.replace("@!%p2 st.global.u32 [%rd2+100000], %r1;", "").replace("sub.u32 %r11, %r1, 1", "nop")
+    harmless = harmless.replace("nop;", "mov.u32 %r11, %r1;")
+    assert ask((KERNEL, before + harmless + again + behind), timeout=60).verdict == "proved"
+
+
 def test_tiles_whose_words_begin_otherwise_are_not_proved() -> None:
     assert ask(first=9).verdict != "proved"
 

@@ -51,5 +51,5 @@ def _may_race(m: Machine, agent: Agent, event: Event, old: Record) -> bool:
     if Tag.WEAK in other.tags or old.asynchronous or (other.address, other.size) != (event.address, event.size):
         return True
     one, two = (m.program.threads[m.agents[k].threads[0]].place.cta for k in (old.agent, agent.index))
-    scope = other.scope or "sys"
-    return scope_instance(one, scope) != scope_instance(two, scope)
+    scopes = (other.scope or "sys", event.scope or "sys")
+    return any(scope_instance(one, scope) != scope_instance(two, scope) for scope in scopes)
