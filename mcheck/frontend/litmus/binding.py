@@ -19,8 +19,7 @@ from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.placement import Grid, Placement, enumerate_threads
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, For, If, Statement, Step
-from mcheck.frontend.litmus.tensor_faults import find_tensor_faults, uses_tensor_core
-from mcheck.frontend.litmus.tensor_memory import columns_of
+from mcheck.frontend.litmus.tensor_memory import columns_of, uses_tensor_core
 from mcheck.frontend.litmus.unroll import Addresses, Budget, Counting, Unroller, special_registers
 from mcheck.frontend.litmus.warps import merge_warp_copies
 from mcheck.ir.address_map import lay_out, shared_size
@@ -66,6 +65,8 @@ def _bound(
     addresses = Addresses(memory, grid.ctas)
     threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting, known)
     if any(uses_tensor_core(op) for role in roles for op in _operations(role.body)):
+        from mcheck.frontend.litmus.tensor_faults import find_tensor_faults  # few tests need it
+
         threads = find_tensor_faults(threads, memory)
     threads = split_threads(threads, memory)
     scope.mistakes.raise_all()

@@ -34,11 +34,6 @@ Place = tuple[int, int]
 """A thread and a position in its code."""
 
 
-def uses_tensor_core(op: Op) -> bool:
-    """Whether the rules here are about an operation."""
-    return isinstance(op, TensorCore | TensorCommit)
-
-
 def find_tensor_faults(threads: tuple[Thread, ...], memory: MemoryMap) -> tuple[Thread, ...]:
     """The threads, with each allocation made by one lane of its warp, and with what is wrong."""
     found = _Faults(threads, memory)

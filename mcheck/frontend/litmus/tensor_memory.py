@@ -16,7 +16,7 @@ from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, If, Statement, Step
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special
 from mcheck.ir.memory import CELL, TENSOR_LANES, MemObject
-from mcheck.ir.ops import Op, TensorCore, TensorMove
+from mcheck.ir.ops import Op, TensorCommit, TensorCore, TensorMove
 
 QUARTERS = 4
 HALF = 16
@@ -26,6 +26,11 @@ HALF = 16
 def is_tensor_memory(op: Op) -> bool:
     """Whether something is to be said of an operation beside what the instruction table says."""
     return isinstance(op, TensorMove) or (isinstance(op, TensorCore) and op.kind in ("alloc", "dealloc"))
+
+
+def uses_tensor_core(op: Op) -> bool:
+    """Whether the tensor core carries an operation out."""
+    return isinstance(op, TensorCore | TensorCommit)
 
 
 def place_accesses(step: Step, scope: Scope) -> tuple[Statement, ...]:
