@@ -30,6 +30,9 @@ def explain_known_order(g: ExecutionGraph) -> str:
 def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     """The fences that two CTAs lack who know of each other by a relaxed atomic that each executes (8.8, 9.7.13.4): the
     last block of a reduction, a ticket, a barrier of one's own. Empty if there is no such atomic.
+
+    If the earlier access is that atomic, no fence before it orders it; a strong access to its word does not race with it
+    (8.7), and comes after what the atomic has seen.
     """
     last = g.step_at(g.old.agent, g.new.time[g.old.agent])
     if last is None or last.step < g.old.step or g.share_cta(g.old.agent, g.new.agent):
@@ -43,6 +46,12 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     if given is None:
         return ""
     taken = here[given.op.span]
+    if given.agent == g.old.agent and given.step == g.old.step and not is_strong(g.new.op):
+        what, code = ("write", "st") if g.new.write else ("read", "ld")
+        return (
+            f"Make the {what} at line {line_of(g.new.op)} {code}.relaxed.{scope}: beside the atomic at line "
+            f"{line_of(given.op)} a weak one is a race, and a fence before the atomic does not order the atomic itself."
+        )
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     has_release = any(
         e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
@@ -59,6 +68,11 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
 def is_wide_fence(op: Op, scope: str) -> bool:
     """Whether a fence releases and acquires at a scope, or a wider one."""
     return isinstance(op, ops.Fence) and op.sem in ("acq_rel", "sc") and WIDTH[op.scope] >= WIDTH[scope]
+
+
+def is_strong(op: Op) -> bool:
+    """Whether an operation is strong (8.4): relaxed at least."""
+    return getattr(ops.performed_operation(op), "sem", "weak") != "weak"
 
 
 def _is_relaxed_atomic(op: Op) -> bool:
