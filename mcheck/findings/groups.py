@@ -117,6 +117,7 @@ _COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count
 _KNOWN = re.compile(r"What \S+ knows of \S+ ends with line (?P<at>\d+) \((?P<code>[\w.]+)")
 _GENERAL = re.compile(r"Put a barrier between line \d+ and line \d+, or release|Release after .*, not at bar\.sync\b")
 """The fix of the catalogue for a race, with what an execution shows of the place."""
+_STRONG = re.compile(r"Make the \w+ at line (?P<at>\d+) (?P<code>\w+\.relaxed\.\w+)")
 _STAGE = re.compile(r"\[\d+\]|@\d+")
 _NUMBER = re.compile(r"\bline (\d+)")
 _WHOLE_KERNEL = frozenset({"UB502", "UB503"})
@@ -162,6 +163,8 @@ def _edit(finding: Finding) -> Edit | None:
         return finding.code, "initialised", found["code"] or found["fence"]
     if found := _COUNT.match(text):
         return "count", at(found), found["count"]
+    if found := _STRONG.match(text):  # of an inlined function the one statement, whichever call it is
+        return finding.code, "strong", found["code"], at(found)[:1]
     if found := _SCOPE.match(text):
         return finding.code, "scope", found["scope"], at(found)
     inserted = parse_fix(finding)

@@ -6,6 +6,7 @@ from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
 from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
 from mcheck.answers.step_text import text_of
 from mcheck.ir import ops
+from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place, Program
 from mcheck.ir.scopes import WIDTH
@@ -30,9 +31,6 @@ def explain_known_order(g: ExecutionGraph) -> str:
 def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     """The fences that two CTAs lack who know of each other by a relaxed atomic that each executes (8.8, 9.7.13.4): the
     last block of a reduction, a ticket, a barrier of one's own. Empty if there is no such atomic.
-
-    If the earlier access is that atomic, no fence before it orders it; a strong access to its word does not race with it
-    (8.7), and comes after what the atomic has seen.
     """
     last = g.step_at(g.old.agent, g.new.time[g.old.agent])
     if last is None or last.step < g.old.step or g.share_cta(g.old.agent, g.new.agent):
@@ -46,12 +44,8 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     if given is None:
         return ""
     taken = here[given.op.span]
-    if given.agent == g.old.agent and given.step == g.old.step and not is_strong(g.new.op):
-        what, code = ("write", "st") if g.new.write else ("read", "ld")
-        return (
-            f"Make the {what} at line {line_of(g.new.op)} {code}.relaxed.{scope}: beside the atomic at line "
-            f"{line_of(given.op)} a weak one is a race, and a fence before the atomic does not order the atomic itself."
-        )
+    if strong := _suggest_strong_access(g, given, scope):
+        return strong
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     has_release = any(
         e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
@@ -70,7 +64,23 @@ def is_wide_fence(op: Op, scope: str) -> bool:
     return isinstance(op, ops.Fence) and op.sem in ("acq_rel", "sc") and WIDTH[op.scope] >= WIDTH[scope]
 
 
-def is_strong(op: Op) -> bool:
+def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> str:
+    """That the weak access has to be strong, if the two are to the word of the atomic ``given`` and the other one is an
+    atomic: strong accesses do not race (8.7), and a fence before an atomic does not order the atomic itself.
+    """
+    word = getattr(ops.performed_operation(given.op), "address", None)
+    weak = [a for a in (g.old, g.new) if not _is_strong(a.op)]
+    atomic = any(_is_relaxed_atomic(a.op) for a in (g.old, g.new))
+    if not atomic or len(weak) != 1 or word != Const(g.old.event.address or 0):
+        return ""
+    what, code = ("write", "st") if weak[0].write else ("read", "ld")
+    return (
+        f"Make the {what} at line {line_of(weak[0].op)} {code}.relaxed.{scope}: a weak one races with the atomic at line "
+        f"{line_of(given.op)}."
+    )
+
+
+def _is_strong(op: Op) -> bool:
     """Whether an operation is strong (8.4): relaxed at least."""
     return getattr(ops.performed_operation(op), "sem", "weak") != "weak"
 
