@@ -442,6 +442,54 @@ def shape(opcode: str, idesc: int) -> Shape:
     return Shape.decode(read_opcode(tuple(opcode.split("."))), idesc)
 
 
+PLAIN = tuple(range(8, 257, 8))
+EVEN, QUADRUPLE = PLAIN[1::2], PLAIN[3::4]
+SHAPES = {
+    (kind, group, sparse): (rows, columns)
+    for kinds, group, sparse, rows, columns in (
+        (("f16", "tf32", "f8f6f4"), 1, False, (64, 128), PLAIN),
+        (("f16", "tf32", "f8f6f4"), 1, True, (64, 128), PLAIN),
+        (("f16", "tf32", "f8f6f4"), 2, False, (128, 256), EVEN),
+        (("f16", "tf32", "f8f6f4"), 2, True, (128, 256), EVEN),
+        (("i8",), 1, False, (64, 128), (8, 16, 24, *EVEN[1:])),
+        (("i8",), 1, True, (64, 128), (8, 16, 24, *EVEN[1:])),
+        (("i8",), 2, False, (128, 256), QUADRUPLE),
+        (("i8",), 2, True, (128, 256), QUADRUPLE),
+        (("mxf8f6f4", "mxf4", "mxf4nvf4"), 1, False, (128,), PLAIN),
+        (("mxf8f6f4", "mxf4", "mxf4nvf4"), 1, True, (128,), PLAIN),
+        (("mxf8f6f4", "mxf4", "mxf4nvf4"), 2, False, (128, 256), EVEN),
+        (("mxf8f6f4", "mxf4", "mxf4nvf4"), 2, True, (256,), EVEN),
+    )
+    for kind in kinds
+}
+"""M and N by kind, ``cta_group`` and sparsity, without ``.ws``: the table of kinds and shapes in the PTX ISA."""
+KEPT = {False: (64, 128, 256), True: (64, 128)}
+"""N with ``.ws``, by sparsity; M is 32, 64 or 128."""
+
+
+def legal_shapes(opcode: str, more: int = 0) -> set[tuple[int, int]]:
+    """All M and N that are none of the descriptor's faults."""
+    sizes = ((m, n) for m in range(0, 512, 16) for n in range(0, 512, 8))
+    return {(m, n) for m, n in sizes if shape(opcode, describe(m, n, more=more)).problem() is None}
+
+
+@pytest.mark.parametrize(("kind", "group", "sparse"), SHAPES)
+def test_the_shapes_are_those_of_the_table(kind: str, group: int, sparse: bool) -> None:
+    rows, columns = SHAPES[kind, group, sparse]
+    end = ".block_scale.block32" if kind.startswith("mx") else ""
+    opcode = f"tcgen05.mma{'.sp' * sparse}.cta_group::{group}.kind::{kind}{end}"
+    assert legal_shapes(opcode) == {(m, n) for m in rows for n in columns}
+    if kind in ("mxf4", "mxf4nvf4"):  # K = 96
+        assert bool(legal_shapes(opcode, more=1 << 31)) is not sparse
+
+
+@pytest.mark.parametrize("kind", ["f16", "tf32", "f8f6f4", "i8"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_shapes_of_stationary_products_are_those_of_the_table(kind: str, sparse: bool) -> None:
+    opcode = f"tcgen05.mma.ws{'.sp' * sparse}.cta_group::1.kind::{kind}"
+    assert legal_shapes(opcode) == {(m, n) for m in (32, 64, 128) for n in KEPT[sparse]}
+
+
 def test_a_sparse_product_of_two_ctas_uses_half_the_lanes_and_all_columns() -> None:
     idesc = describe(128, 64)
     sparse = product_footprint(shape("tcgen05.mma.sp.cta_group::2.kind::f16", idesc))

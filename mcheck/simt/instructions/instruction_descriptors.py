@@ -101,6 +101,8 @@ class Shape:
             step *= 2
         if not 0 < self.n <= 256 or self.n % step:
             return f"has an instruction descriptor with N = {self.n}, not a multiple of {step} up to 256"
+        if self.sparse and self.depth == LONG_DEPTH:
+            return "has an instruction descriptor with K = 96, which only products of dense matrices have"
         if self.shifted and self.m < TENSOR_LANES:
             return f"has .ashift with M = {self.m}, not 128 or 256"
         return None
