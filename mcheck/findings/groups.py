@@ -98,7 +98,7 @@ _WAIT = re.compile(
 )
 _AFTER_WAIT = re.compile(r"After the wait at line (?P<at>\d+) in .*?, hand over to line \d+: a barrier")
 _BEFORE_ISSUE = re.compile(
-    r"Order line \d+ before the issue of the operation at line (?P<at>\d+): a barrier.*?(?P<fence>, with fence\S+)?"
+    r"Order line \d+ before the issue of the operation at line (?P<at>\d+): a barrier(?:.*(?P<fence>, with fence\S+))?"
 )
 _PHASE = re.compile(
     r"Wait for (?:phase .*?|the phase) of (?P<bar>[^\s(]+).*(?:, which|that) the .*? at line \d+ completes,? before "
@@ -115,10 +115,24 @@ _INITIALISED = re.compile(
 _SCOPE = re.compile(r"Give scope (?P<scope>\.\w+) .*?at line (?P<at>\d+)")
 _COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count>\d+)")
 _KNOWN = re.compile(r"What \S+ knows of \S+ ends with line (?P<at>\d+) \((?P<code>[\w.]+)")
+_GENERAL = re.compile(r"Put a barrier between line \d+ and line \d+, or release|Release after .*, not at bar\.sync\b")
+"""The fix of the catalogue for a race, with what an execution shows of the place."""
+_STRONG = re.compile(r"Make the \w+ at line (?P<at>\d+) (?P<code>\w+\.relaxed\.\w+)")
 _STAGE = re.compile(r"\[\d+\]|@\d+")
 _NUMBER = re.compile(r"\bline (\d+)")
 _WHOLE_KERNEL = frozenset({"UB502", "UB503"})
 """Codes of which one cluster barrier, at the end or the beginning of the kernel, fixes all findings."""
+
+
+def _call(finding: Finding, place: Place) -> Place:
+    """Where the function that makes both accesses of a finding calls what leads to a place: a barrier there is between
+    the accesses as well. The place itself if one call makes both.
+    """
+    chains = [source_place(access)[::-1] for access in finding.accesses]
+    for depth, frames in enumerate(zip(*chains, strict=False)):
+        if len(set(frames)) > 1:
+            return place[max(len(place) - 1 - depth, 0) :]
+    return place
 
 
 def _edit(finding: Finding) -> Edit | None:
@@ -128,6 +142,8 @@ def _edit(finding: Finding) -> Edit | None:
     def at(found: re.Match[str]) -> Place:
         return place_of_line(finding, int(found["at"]))
 
+    if _GENERAL.match(text):
+        return None
     if finding.code in _WHOLE_KERNEL:
         return (finding.code,)
     if found := _FENCE.match(text):  # anywhere before the hand-over
@@ -137,7 +153,7 @@ def _edit(finding: Finding) -> Edit | None:
     if found := _AFTER_WAIT.match(text):
         return finding.code, "barrier after", at(found)
     if found := _BEFORE_ISSUE.match(text):
-        return finding.code, "barrier before", at(found), found["fence"]
+        return finding.code, "barrier before", _call(finding, at(found)), found["fence"]
     if found := _PHASE.match(text):
         reader = finding.accesses[-1]
         return finding.code, "phase", _STAGE.sub("", found["bar"]), reader.thread.partition("[")[0]
@@ -147,11 +163,16 @@ def _edit(finding: Finding) -> Edit | None:
         return finding.code, "initialised", found["code"] or found["fence"]
     if found := _COUNT.match(text):
         return "count", at(found), found["count"]
+    if found := _STRONG.match(text):  # of an inlined function the one statement, whichever call it is
+        return finding.code, "strong", found["code"], at(found)[:1]
     if found := _SCOPE.match(text):
         return finding.code, "scope", found["scope"], at(found)
     inserted = parse_fix(finding)
     if inserted:
-        return finding.kind, *((one.code, one.after, place_of_line(finding, one.line)) for one in inserted)
+        places = (place_of_line(finding, one.line) for one in inserted)
+        if all(one.code.startswith("bar.sync") for one in inserted):
+            places = (_call(finding, place) for place in places)
+        return finding.kind, *((one.code, one.after, at) for one, at in zip(inserted, places, strict=True))
     if _NUMBER.search(text):
         said = _NUMBER.sub(lambda found: str(place_of_line(finding, int(found[1]))), text)
         return finding.code, _STAGE.sub("", said)
@@ -171,7 +192,7 @@ def _is_same_bug(findings: Sequence[Finding], bug: list[list[int]], members: lis
     everything = [findings[k] for part in bug for k in part] + [findings[k] for k in members]
     needed = _edits(findings, bug[0])
     if not edits or not needed or not (edits <= needed or needed <= edits):
-        return _lack_one_barrier(everything)
+        return _lack_one_barrier(everything) or _lack_barrier_before_copies(everything)
     return not any(edit[1:2] == ("initialised",) for edit in edits) or _is_one_barrier(everything)
 
 
@@ -203,6 +224,18 @@ def _lack_one_barrier(findings: Sequence[Finding]) -> bool:
         if None not in sides and not {-1, 1} <= set(sides) and all(map(_is_carried, in_one_line)):
             return True
     return False
+
+
+def _lack_barrier_before_copies(findings: Sequence[Finding]) -> bool:
+    """Whether a barrier at one place comes between all reads and the copies that overwrite what they read, tiles of
+    several arrays in a loop: no copy stands among the reads.
+    """
+    found = [_BEFORE_ISSUE.match(finding.missing) for finding in findings]
+    if None in found or len({match and match["fence"] for match in found}) != 1:
+        return False
+    reads = [source_place(a) for finding in findings for a in finding.accesses if a.access == "read"]
+    copies = [source_place(a) for finding in findings for a in finding.accesses if a.access == "write"]
+    return {_side(copy, read) for copy in copies for read in reads} in ({-1}, {1})
 
 
 def _has_barrier_between(findings: Iterable[Finding], one: Finding) -> bool:

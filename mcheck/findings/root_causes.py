@@ -84,10 +84,10 @@ def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
 
 
 def _same_copy_overwritten(cause: Bug, effect: Bug) -> bool:
-    """Whether the effect is two copies into the place that the cause reads too early."""
+    """Whether the effect is a write, or another copy, that meets the copy that the cause reads too early."""
     if not all(a.access == "write" for a in effect[0].accesses) or cause[0].accesses[-1].access != "read":
         return False
-    return source_place(cause[0].accesses[0]) in {source_place(f.accesses[0]) for f in effect}
+    return source_place(cause[0].accesses[0]) in {source_place(a) for f in effect for a in f.accesses}
 
 
 def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:

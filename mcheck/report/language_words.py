@@ -50,7 +50,7 @@ WORDS = (
         tilelang="T.sync_threads()",
     ),
     Word(
-        ptx=r"(?<=: )a barrier(?=,|$)|(?<=put )a barrier(?= between)",
+        ptx=r"(?<=: )a barrier(?=,|$)|(?<=[Pp]ut )a barrier(?= between)",
         one_cta=True,
         cuda="__syncthreads()",
         gluon="gl.barrier()",
@@ -119,6 +119,17 @@ WORDS = (
     Word(ptx=r"fence\.acq_rel\.cta", cuda="__threadfence_block()", cute="cute.arch.fence_acq_rel_cta()"),
     Word(ptx=r"fence\.acq_rel\.gpu", cuda="__threadfence()", cute="cute.arch.fence_acq_rel_gpu()"),
     Word(ptx=r"fence\.acq_rel\.sys", cuda="__threadfence_system()", cute="cute.arch.fence_acq_rel_sys()"),
+    Word(ptx=r"a barrier of the grid", cuda="cooperative_groups::this_grid().sync()"),
+    Word(
+        ptx=r"griddepcontrol\.wait",
+        cuda="cudaGridDependencySynchronize()",
+        cutlass="cutlass::arch::wait_on_dependent_grids()",
+        gluon="gdc_wait()",
+        triton="tl.extra.cuda.gdc_wait()",
+        cute="cute.arch.griddepcontrol_wait()",
+    ),
+    Word(ptx=r"st\.relaxed\.gpu", cuda="atomicExch()", triton="tl.atomic_xchg(…, sem='relaxed')"),
+    Word(ptx=r"st\.relaxed\.sys", cuda="atomicExch_system()", triton="tl.atomic_xchg(…, sem='relaxed', scope='sys')"),
     Word(
         ptx=rf"wgmma\.wait_group(?:\.sync\.aligned)? {_GROUP}",
         cutlass="cute::warpgroup_wait<{n}>()",

@@ -62,17 +62,31 @@ def suggest_completion_wait(g: ExecutionGraph) -> str:
 
 
 def suggest_wait_for_first_fill(g: ExecutionGraph) -> str:
-    """The wait that a read lacks if the copy behind it is the first to fill its bytes, and signals an mbarrier:
-    whatever the read is meant to see, it is not what was there before. Empty if something else filled them.
+    """The wait that an access lacks if the copy behind it is the first to fill its bytes, and signals an mbarrier:
+    whatever a read is meant to see, it is not what was there before. A write may be meant to come before the copy,
+    unless the thread that issues the copy executes it only behind that. Empty if something else filled the bytes.
     """
     old, new = g.old, g.new
-    if old.write or not new.write or getattr(new.op, "mbar", None) is None:
+    if not new.write or getattr(new.op, "mbar", None) is None:
+        return ""
+    if old.write and not _is_executed_after_issue(g):
         return ""
     if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
         return ""
     first, second = line_of(old.op), line_of(new.op)
+    if old.write:
+        return f"{_wait_for_phase(new.op)} before line {first}, or take over from a thread that did."
     instead = alternative_order_before_issue(first, second, fence=old.proxy != new.proxy)
     return f"{_wait_for_phase(new.op)} before line {first}, or take over from a thread that did. {instead}"
+
+
+def _is_executed_after_issue(g: ExecutionGraph) -> bool:
+    """Whether the thread that issues the later access, a copy, executes the statement of the earlier one behind that,
+    and not before.
+    """
+    code, issued = g.agents[g.new.agent].code, g.steps[g.new.position].pc
+    places = [k for k, op in enumerate(code) if op.span == g.old.op.span]
+    return bool(places) and issued >= 0 and min(places) > issued
 
 
 def _suggest_group_wait(g: ExecutionGraph, mechanism: str) -> str:

@@ -6,6 +6,7 @@ from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
 from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
 from mcheck.answers.step_text import text_of
 from mcheck.ir import ops
+from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place, Program
 from mcheck.ir.scopes import WIDTH
@@ -43,6 +44,8 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     if given is None:
         return ""
     taken = here[given.op.span]
+    if strong := _suggest_strong_access(g, given, scope):
+        return strong
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     has_release = any(
         e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
@@ -59,6 +62,27 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
 def is_wide_fence(op: Op, scope: str) -> bool:
     """Whether a fence releases and acquires at a scope, or a wider one."""
     return isinstance(op, ops.Fence) and op.sem in ("acq_rel", "sc") and WIDTH[op.scope] >= WIDTH[scope]
+
+
+def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> str:
+    """That the weak access has to be strong, if the two are to the word of the atomic ``given`` and the other one is an
+    atomic: strong accesses do not race (8.7), and a fence before an atomic does not order the atomic itself.
+    """
+    word = getattr(ops.performed_operation(given.op), "address", None)
+    weak = [a for a in (g.old, g.new) if not _is_strong(a.op)]
+    atomic = any(_is_relaxed_atomic(a.op) for a in (g.old, g.new))
+    if not atomic or len(weak) != 1 or word != Const(g.old.event.address or 0):
+        return ""
+    what, code = ("write", "st") if weak[0].write else ("read", "ld")
+    return (
+        f"Make the {what} at line {line_of(weak[0].op)} {code}.relaxed.{scope}: a weak one races with the atomic at "
+        f"line {line_of(given.op)}."
+    )
+
+
+def _is_strong(op: Op) -> bool:
+    """Whether an operation is strong (8.4): relaxed at least."""
+    return getattr(ops.performed_operation(op), "sem", "weak") != "weak"
 
 
 def _is_relaxed_atomic(op: Op) -> bool:

@@ -9,7 +9,7 @@ from mcheck.answers.advice.completion_waits import (
     suggest_completion_wait,
     suggest_wait_for_first_fill,
 )
-from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of
 from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
 from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
@@ -20,7 +20,13 @@ from mcheck.answers.advice.proxy_fences import (
     suggest_proxy_fence,
     suggest_tensormap_fences,
 )
-from mcheck.answers.advice.scope_mismatch import explain_narrow_scope, join_advice, suggest_scope, suggest_wider_scope
+from mcheck.answers.advice.scope_mismatch import (
+    explain_narrow_scope,
+    join_advice,
+    narrowest_common_scope,
+    suggest_scope,
+    suggest_wider_scope,
+)
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
@@ -101,11 +107,49 @@ def _suggest_order(g: ExecutionGraph, code: str) -> str:
             return join_advice(scope, catalogue.get(code).remedy)
         if check := suggest_check_of_acquire(g):
             return check
+        return _place_barrier(g, catalogue.get(code).remedy)
     if code == "RACE003":
         return suggest_wait_for_first_fill(g) or order_before_issue(
             first, second, fence=old.proxy == Tag.GEN and new.proxy == Tag.ASYNC
         )
     return catalogue.get(code).remedy
+
+
+def _place_barrier(g: ExecutionGraph, remedy: str) -> str:
+    """The fix of the catalogue, with the lines that the barrier goes between, or what orders threads of two CTAs.
+
+    A CTA lacks the barrier where a thread executes one statement after the other with none between. If threads do so in
+    both orders, it lacks more than one.
+    """
+    old, new = g.old, g.new
+    if g.share_cta(old.agent, new.agent):
+        ends = [pair for pair in ((old, new), (new, old)) if _follows_without_barrier(g, *pair)]
+        lines = [line_of(a.op) for a in ends[0]] if len(ends) == 1 else []
+        if not lines:
+            return remedy
+        return f"Put a barrier between line {lines[0]} and line {lines[1]}, or {remedy[0].lower()}{remedy[1:]}".replace(
+            ", or put a barrier between them", ""
+        )
+    same = old.op.span == new.op.span and old.write and new.write
+    apart = " If each CTA has bytes of its own, correct the address." if same else ""
+    near = narrowest_common_scope(g.place(old.agent), g.place(new.agent)) == "cluster"
+    wide = "barrier.cluster.arrive and barrier.cluster.wait" if near else "a barrier of the grid"
+    return f"{remedy} Threads of two CTAs meet at {wide}, not at bar.sync.{apart}"
+
+
+def _follows_without_barrier(g: ExecutionGraph, first: GraphAccess, second: GraphAccess) -> bool:
+    """Whether a thread of the CTA executes the statement of ``second`` after that of ``first`` without a barrier."""
+    since: set[int] = set()
+    for e in g.steps:
+        if e.signal >= 0 or not g.share_cta(e.agent, first.agent):
+            continue
+        if isinstance(e.op, ops.Barrier | ops.ClusterBarrier):
+            since.discard(e.agent)
+        elif e.op.span == second.op.span and e.agent in since:
+            return True
+        if e.op.span == first.op.span:
+            since.add(e.agent)
+    return False
 
 
 def _lacks_only_wgmma_fence(g: ExecutionGraph) -> bool:

@@ -42,7 +42,8 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
 
 
 def _vague(finding: Finding) -> bool:
-    return finding.severity == "error" and _remedy(finding) in finding.missing
+    first = _remedy(finding).partition(",")[0].lower()
+    return finding.severity == "error" and first in finding.missing.lower()
 
 
 def _remedy(finding: Finding) -> str:

@@ -12,6 +12,9 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
 from mcheck.simt.traces.mbarrier_roles import Bar, Use, find_stages, find_uses, index_roles, operand_values
 
+MBARRIER = 8
+"""The size of an mbarrier in bytes (PTX ISA 9.7.13.15.1)."""
+
 
 class KernelTerms:
     """Names of the memory of an executed cluster, computed when the first finding needs one."""
@@ -20,7 +23,7 @@ class KernelTerms:
         self._memory, self._threads = memory, threads
 
     def label(self, address: int) -> str | None:
-        """The name of an address, after the role of an mbarrier there; ``None`` outside all objects."""
+        """The name of an address, after the mbarrier there; ``None`` outside all objects."""
         instance = self._objects.at(address)
         if instance is None:
             return None
@@ -46,10 +49,19 @@ class KernelTerms:
 
     @cached_property
     def _names(self) -> dict[Bar, str]:
-        roles = {bar: use.role for bar, use in self._uses.items()}
-        counts = Counter(roles.values())
-        found = index_roles(roles)
-        return {bar: f"{role}[{k}]" if counts[role] > 1 else role for bar, (role, k) in found.items()}
+        """The mbarriers by the names of their variables, or by their roles if a variable holds other things too."""
+        held = Counter(name for name, _ in self._uses)
+        kinds = {(name, use.role) for (name, _), use in self._uses.items()}
+        mixed = {name for name, number in Counter(name for name, _ in kinds).items() if number > 1}
+        whole = {
+            i.object.name
+            for i in self._memory.instances
+            if i.object.name not in mixed and i.object.size == held[i.object.name] * MBARRIER
+        }
+        names = {bar: bar[0] if bar[0] in whole else use.role for bar, use in self._uses.items()}
+        counts = Counter(names.values())
+        found = index_roles(names)
+        return {bar: f"{name}[{k}]" if counts[name] > 1 else name for bar, (name, k) in found.items()}
 
     @cached_property
     def _stages(self) -> dict[Bar, tuple[int, int]]:
