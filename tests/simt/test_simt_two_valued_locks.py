@@ -15,6 +15,7 @@ from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import GLOBAL_BASE, Cta
 from mcheck.ir.program import Place, Thread
 from mcheck.simt.execution.two_valued_locks import TwoValuedLock, weaker_accesses
+from tests.fuzz import spin_locks
 
 SUM = """.version 8.6
 .target sm_90a
@@ -198,3 +199,10 @@ def test_failed_exchanges_of_a_narrow_scope_may_race_with_what_is_read() -> None
 
     assert weaker(0) == []
     assert weaker(1) == [swap, load]
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(24))
+def test_no_race_of_a_few_attempts_is_missed(seed: int) -> None:
+    outcome, grid, _ = spin_locks.compare(seed, 2.0)
+    assert outcome not in ("missed", "error"), grid.draft.text()

@@ -146,6 +146,8 @@ def find_obstacle(study: LaunchStudy, numbers: Sequence[int]) -> Reason | None:
         return Reason(Cause.GAP, "their clusters are of different sizes")
     if len({launch.assume for launch in launches}) > 1:
         return Reason(Cause.GAP, "they make different assumptions")
+    if any(v.is_managed for _, v in study.module.all_variables):
+        return Reason(Cause.GAP, "the module has variables in managed memory, which all GPUs share")
     if cancels_clusters(study.module):
         return Reason(Cause.GAP, "the module has clusterlaunchcontrol")
     return None

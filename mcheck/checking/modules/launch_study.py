@@ -97,6 +97,8 @@ class LaunchStudy:
             return None
         if found.misses_accesses:
             said = f"{found.left_out} of its clusters take other ways than those that were executed"
+            if found.lost:
+                said = "not all of its threads were followed to their end"
             if found.one_order:
                 said = "its accesses depend on the order of threads, of which one was followed"
             self.missing[number] = Reason(Cause.CLUSTERS, said)
@@ -142,7 +144,7 @@ class LaunchStudy:
         found: list[int] = []
         for other, launch in enumerate(self.launches):
             apart = launch.gpu != self.launches[number].gpu
-            if other == number or (other > number and not apart) or (apart and memory[0] == "variable"):
+            if other == number or (other > number and not apart) or (apart and self._is_of_one_gpu(memory)):
                 continue
             if memory[0] == "buffer" and not self._may_point(other, memory[1]):
                 continue
@@ -155,6 +157,12 @@ class LaunchStudy:
                 lows = [e.low + access.path.space.bound_form(e.slopes)[0] for e in access.extents]
                 found.append(0 if access.memory == ANYWHERE else max(0, min(lows)))
         return min(found, default=None)
+
+    def _is_of_one_gpu(self, memory: Memory) -> bool:
+        """Whether each GPU has such a memory of its own."""
+        return memory[0] == "variable" and not any(
+            v.is_managed for name, v in self.module.all_variables if name == memory[1]
+        )
 
     def _may_point(self, number: int, name: str) -> bool:
         """Whether a launch may have a pointer to a declared buffer."""
@@ -169,7 +177,7 @@ class LaunchStudy:
         names = [{x.name for x in launch.buffers if x.declared} for launch in (a, b)]
         if names[0] & names[1] or _has_unknown_pointer(a) or _has_unknown_pointer(b):
             return True
-        return a.gpu == b.gpu and any(v.space == "global" for _, v in self.module.all_variables)
+        return any(v.space == "global" and (a.gpu == b.gpu or v.is_managed) for _, v in self.module.all_variables)
 
     def has_unknown_pointer(self, number: int) -> bool:
         """Whether a launch has a pointer that is not given, which may be one to any buffer."""
@@ -239,7 +247,7 @@ class LaunchStudy:
             return False
         for number in (first, second):
             footprint = self.footprint(number)
-            if footprint is None or footprint.misses_accesses or footprint.lost:
+            if footprint is None or footprint.misses_accesses:
                 return True
         return any(True for _ in self.concurrent_conflicts((first, second)))
 
@@ -252,7 +260,7 @@ class LaunchStudy:
                 continue
             for one in (number, other):
                 footprint = self.footprint(one)
-                if footprint is None or footprint.is_partial or footprint.lost:
+                if footprint is None or footprint.is_partial:
                     return False
         return True
 
@@ -266,7 +274,7 @@ class LaunchStudy:
             one, other = self.footprint(first), self.footprint(second)
             for a in () if one is None else one.accesses:
                 for b in () if other is None else other.accesses:
-                    if "variable" in (a.memory[0], b.memory[0]) or not is_conflict(a.form, b.form):
+                    if any(map(self._is_of_one_gpu, (a.memory, b.memory))) or not is_conflict(a.form, b.form):
                         continue
                     known = ANYWHERE not in (a.memory, b.memory)
                     if (known and a.memory != b.memory) or (a.span, b.span) in seen:

@@ -77,11 +77,8 @@ from mcheck.simt.execution.value_tests import as_number
 from mcheck.simt.grid.cluster_signals import (
     OthersSignal,
     Signalling,
-    Synchronisation,
     TicketFound,
     execute_signalling,
-    read_synchronisation,
-    synchronisation_of,
     trace_signalling,
     with_threads,
 )
@@ -99,6 +96,7 @@ from mcheck.simt.grid.grid_counter import (
 from mcheck.simt.grid.signal_order import Links, SignalOrder, order_signals
 from mcheck.simt.grid.signalled_boxes import box_footprints, check_initial_words, find_box
 from mcheck.simt.grid.signalled_conflicts import Pair, choose_pairs
+from mcheck.simt.grid.synchronisations import Synchronisation, read_synchronisation, synchronisation_of
 from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters wait for signals that are the same in every execution"

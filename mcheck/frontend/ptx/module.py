@@ -194,6 +194,11 @@ class Variable:
     span: Span = field(compare=False)
 
     @property
+    def is_managed(self) -> bool:
+        """Whether all GPUs have the variable in common; of others each has its own (5.4.8)."""
+        return any(a == "managed" or a.startswith("unified") for a in self.attributes)
+
+    @property
     def is_told(self) -> bool:
         """Whether the module says what the variable holds when it has been loaded: its initialiser, or zero (PTX ISA
         5.1, table 7), unless another module may define it.

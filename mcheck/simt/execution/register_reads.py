@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from mcheck.frontend.ptx import module as ptx
 from mcheck.isa.kinds import JUMPS, Kind
 
@@ -10,17 +12,38 @@ LEAVING_JUMPS = JUMPS - {Kind.TRAP}
 
 def may_change(function: ptx.Function, register: ptx.Register, since: int, place: int) -> bool:
     """Whether an instruction on a way from one place to another may write a register."""
-    todo, known = [since], {place}
+    return any(
+        register in statement.defs or statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL)
+        for statement in _on_the_way(function, [since], place)
+    )
+
+
+def reads_only_at(function: ptx.Function, register: ptx.Register, place: int, start: int) -> bool:
+    """Whether only the test at ``place`` reads what a register holds after ``start``, before it is overwritten."""
+    for statement in _on_the_way(function, [start + 1, place + 1], place, overwritten=register):
+        if register in statement.uses:
+            return False
+        if statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL) and any(
+            register in s.uses for k, s in enumerate(function.body) if k != place
+        ):
+            return False  # its targets and arguments are not analysed
+    return True
+
+
+def _on_the_way(
+    function: ptx.Function, starts: Iterable[int], stop: int, *, overwritten: ptx.Register | None = None
+) -> Iterator[ptx.Statement]:
+    """The statements on ways from some places up to ``stop``, or to where a register is ``overwritten``, each once."""
+    todo, known = [*starts], {stop}
     while todo:
         k = todo.pop()
         if k in known or k >= len(function.body):
             continue
         known.add(k)
         statement = function.body[k]
-        if register in statement.defs or statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL):
-            return True
-        todo += places_after(function, k)
-    return False
+        yield statement
+        if statement.guard is not None or overwritten not in statement.defs:
+            todo += places_after(function, k)
 
 
 def places_after(function: ptx.Function, k: int) -> list[int]:
@@ -34,23 +57,3 @@ def places_after(function: ptx.Function, k: int) -> list[int]:
     if statement.guard is not None or statement.kind not in LEAVING_JUMPS:
         places.append(k + 1)
     return places
-
-
-def reads_only_at(function: ptx.Function, register: ptx.Register, place: int, start: int) -> bool:
-    """Whether only the test at ``place`` reads what a register holds after ``start``, before it is overwritten."""
-    todo, known = [start + 1, place + 1], {place}
-    while todo:
-        k = todo.pop()
-        if k in known or k >= len(function.body):
-            continue
-        known.add(k)
-        statement = function.body[k]
-        if register in statement.uses:
-            return False
-        if statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL) and any(
-            register in s.uses for j, s in enumerate(function.body) if j != place
-        ):
-            return False  # its targets and arguments are not analysed
-        if statement.guard is not None or register not in statement.defs:
-            todo += places_after(function, k)
-    return True

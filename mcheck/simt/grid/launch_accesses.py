@@ -84,7 +84,7 @@ class LaunchFootprint:
     one_order: bool = False
     """Whether control depends on the order of threads, of which one was followed."""
     lost: bool = False
-    """Whether some lanes were not followed to their end."""
+    """Whether some lanes were not followed to their end: they wait for other clusters, say."""
     may_signal: bool = False
     apart: bool = False
     """Whether clusters are executed each for itself, since what one does says nothing of others."""
@@ -126,7 +126,7 @@ class LaunchFootprint:
     @property
     def misses_accesses(self) -> bool:
         """Whether there may be accesses that were not seen."""
-        return bool(self.left_out) or self.one_order
+        return bool(self.left_out) or self.one_order or self.lost
 
     def cta(self, access: LaunchAccess, row: int) -> str:
         """The name of a cluster of the class of an access: its first CTA."""

@@ -26,8 +26,8 @@ from itertools import pairwise
 import numpy as np
 
 from mcheck.simt.grid.cluster_accesses import Numbers
-from mcheck.simt.grid.cluster_signals import Synchronisation
 from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.synchronisations import Synchronisation
 
 At = tuple[int, int]
 """A signal or wait: the number of the cluster, and its number among those of the cluster."""

@@ -81,3 +81,44 @@ def test_pairs_of_clusters_forget_what_a_third_one_writes(initial: str) -> None:
     text = f"{HEAD}.global .align 4 .u32 flag{initial};\n{LAST_BLOCK}"
     assert check(text, launch).verdict == "bounded"
     assert check(text.replace("@%p3 st.global.u32 [flag], 1;", ""), launch).verdict == "proved"
+
+
+SIGNAL = """.visible .entry signal(.param .u64 flag, .param .u64 mark) .reqntid 1, 1, 1 {
+  .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [flag]; ld.param.u64 %rd2, [mark];
+  mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra FIRST;
+WAIT:
+  ld.acquire.gpu.global.u32 %r2, [%rd1]; setp.ne.u32 %p2, %r2, 1; @%p2 bra WAIT;
+  st.global.u32 [%rd2], 1;
+  ret;
+FIRST:
+  st.release.gpu.global.u32 [%rd1], 1;
+  ret; }
+.visible .entry get(.param .u64 mark) .reqntid 1, 1, 1 {
+  .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd2, [mark];
+  ld.global.u32 %r1, [%rd2]; setp.eq.u32 %p1, %r1, 0; @%p1 bra DONE;
+  st.global.u32 [%rd2+4096], %r1;
+DONE:
+  ret; }
+"""
+
+
+def test_what_comes_after_a_wait_for_another_cluster_may_have_been_written() -> None:
+    """CTA 1 marks a word when CTA 0 has set a flag; the next launch writes out of bounds if the word is marked."""
+    words = {name: {"bytes": 4, "init": {"hex": "00000000"}} for name in ("f", "m")}
+    signal = {"entry": "signal", "grid": 2, "cooperative": True,
+              "params": {"flag": {"buffer": "f"}, "mark": {"buffer": "m"}}}  # fmt: skip
+    get = {"entry": "get", "grid": 1, "params": {"mark": {"buffer": "m"}}}
+    assert check(HEAD + SIGNAL, {"launches": [signal], "buffers": words}).verdict == "proved"
+    assert check(HEAD + SIGNAL, {"launches": [signal, get], "buffers": words}).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("attribute", "verdict"), [("", "proved"), (".attribute(.managed)", "unknown")])
+def test_gpus_have_managed_variables_in_common(attribute: str, verdict: str) -> None:
+    """PTX ISA 5.4.8. Each GPU has its own of the others."""
+    text = f"{HEAD}.visible .global {attribute} .align 4 .u32 flag[2];\n{SET}" + IF_SET.replace("BODY", "").replace(
+        "LOAD", GLOBAL
+    )
+    launches = [{"entry": "set", "grid": 1, "block": 1, "gpu": 0}, {**RACE, "gpu": 1}]
+    assert check(text, {"launches": launches}).verdict == verdict
