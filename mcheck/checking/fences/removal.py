@@ -226,11 +226,10 @@ class _Search:
 
     def join(self, candidates: Sequence[Candidate], sites: Sequence[Site]) -> Edits:
         """Edits that the program allows together, to which no removal and no weaker form can be added: what saves most
-        is added first. Each set that is kept was checked as a whole.
+        by the table of costs is added first. Each set that is kept was checked as a whole.
         """
-        ordered = sorted(candidates, key=lambda each: (not each.removes, -each.saves, each.edits[0].start))
-        kept = self.grow((), [each for each in ordered if each.removes])
-        kept = self.grow(kept, [each for each in ordered if not each.removes])
+        ordered = sorted(candidates, key=lambda each: (-each.saves, not each.removes, each.edits[0].start))
+        kept = self.grow((), ordered)
         may_go = {edit.start for each in candidates if each.removes for edit in each.edits}
         for site in sites:
             if site.start in may_go and not any(edit.start == site.start for edit in kept):
