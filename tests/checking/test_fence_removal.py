@@ -223,7 +223,12 @@ def test_the_enumerating_engines_say_the_same_of_the_edited_programs(idiom: str)
         "fences/Fence-SC+twice",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("bulk/bulk-slot-released-at-cluster-scope", "fences/SB+membar.gls")
+            for name in (
+                "bulk/bulk-slot-released-at-cluster-scope",
+                "fences/SB+membar.gls",
+                "mbarrier/mbarrier-both-relaxed-with-fences",
+                "mbarrier/mbarrier-remote-arrive-restricted-fence",
+            )
         ),
     ],
 )
@@ -260,3 +265,15 @@ def test_a_fence_becomes_weaker_in_its_order_and_in_its_scope(tmp_path: Path) ->
     }  # fmt: skip
     assert [edit.replacement for edit in found.together] == ["fence.release.cta;"]
     assert found.saved == 4999
+
+
+def test_arrivals_become_relaxed_in_a_group(tmp_path: Path) -> None:
+    arrive = "  mbarrier.arrive.shared::cta.b64 _, [m];\n"
+    found = examined(
+        f"PTX t\n{{ .shared .align 8 .b64 m; }}\nP@cta 0 {{\n  mbarrier.init.shared::cta.b64 [m], 4;\n{arrive * 4}}}\n",
+        tmp_path,
+    )
+    assert [each.edit.replacement for each in found.removable] == [
+        "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [m];"
+    ] * 4
+    assert found.trials == 1

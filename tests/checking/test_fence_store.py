@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from time import process_time
+from signal import SIGKILL
+from time import process_time, sleep
 
 import pytest
 
+from benchmarks.fences_removal import ring
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check import command
 from mcheck.checking.check.command import check_case
@@ -120,3 +126,33 @@ def test_a_check_that_had_less_time_is_not_given_up(monkeypatch: pytest.MonkeyPa
     assert found.removals is not None
     assert found.removals.trials
     assert not store
+
+
+def answers(folder: Path) -> set[bytes]:
+    """The keys of the answers in a folder."""
+    path = folder / "answers.sqlite"
+    if not path.exists():
+        return set()
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        try:
+            return {key for (key,) in database.execute("select key from answers")}
+        except sqlite3.OperationalError:  # it is being made
+            return set()
+
+
+@pytest.mark.daily(days=3)
+def test_an_examination_that_was_killed_goes_on(tmp_path: Path) -> None:
+    path, cache = tmp_path / "ring.litmus", tmp_path / "cache"
+    path.write_text(ring(1, 1), encoding="utf-8")
+    command = [sys.executable, "-m", "mcheck", "fences", str(path), "--format", "json", "-j", "1"]
+    whole = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    with subprocess.Popen([*command, "--cache", str(cache)], stdout=subprocess.DEVNULL) as killed:
+        while len(answers(cache)) < 3 and killed.poll() is None:
+            sleep(0.01)
+        killed.kill()
+    assert killed.returncode == -SIGKILL
+    kept = answers(cache)
+    assert len(kept) >= 3
+    again = subprocess.run([*command, "--cache", str(cache)], check=True, capture_output=True, text=True).stdout
+    assert again == whole
+    assert kept < answers(cache)

@@ -73,9 +73,16 @@ class Site:
         return self.copies[0].start
 
     @property
-    def is_fence(self) -> bool:
-        """Whether it is a fence without operands."""
-        return all(each.opcode[0] in ("fence", "membar") and not each.operands for each in self.copies)
+    def fence(self) -> Candidate | None:
+        """Its removal, if it is a fence without operands."""
+        are_fences = all(each.opcode[0] in ("fence", "membar") and not each.operands for each in self.copies)
+        return self.removals[-1] if are_fences else None
+
+    @property
+    def relaxed_arrival(self) -> Candidate | None:
+        """Its relaxed form, if it is an arrival at an mbarrier that can be weaker in no other way."""
+        are_arrivals = all(each.opcode[:2] == ("mbarrier", "arrive") for each in self.copies)
+        return self.chains[0][0] if are_arrivals and [len(chain) for chain in self.chains] == [1] else None
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:

@@ -6,11 +6,15 @@ S this is an execution of P without S. Fences access no memory, return no value 
 are left out. The axioms of the models from ptx-9.0 on, and what their findings leave out as ordered, have fences and
 the order they give only where fewer of them allow more: the execution is consistent, with the finding in it. The answer
 to a condition lies between that of P and that of P without S.
+
+Arrivals at mbarriers are made relaxed in the same way. A relaxed arrival has the scope of the releasing one, counts in
+the same phases, and is as strong; it only is no release pattern by itself (8.8), though with a fence before it it is
+part of one, as the releasing one is. So the patterns with more relaxed arrivals are some of those with fewer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
 
@@ -30,6 +34,7 @@ from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.instructions import Instruction, unguarded
 from mcheck.checking.run.result import Result
 
+T = TypeVar("T")
 Edits = tuple[Edit, ...]
 
 
@@ -90,12 +95,15 @@ class Removals:
 def find_removals(
     text: str, instructions: Sequence[Instruction], check: Check, costs: Costs, *, monotone: bool = False
 ) -> Removals:
-    """What a program can do without that is proved as it is; ``monotone``: fences may be removed in groups, since its
-    model is one of those for which that is argued above, and it is proved without a finding.
+    """What a program can do without that is proved as it is; ``monotone``: fences and arrivals may be edited in groups,
+    since its model is one of those for which that is argued above, and it is proved without a finding.
     """
     search = _Search(text, check, costs, {})
     sites = find_sites(instructions, costs)
-    shown = search.remove_in_groups([site for site in sites if site.is_fence]) if monotone else {}
+    shown: dict[int, Tried] = {}
+    if monotone:
+        shown |= search.edit_in_groups({site.start: site.fence for site in sites if site.fence})
+        shown |= search.edit_in_groups({site.start: site.relaxed_arrival for site in sites if site.relaxed_arrival})
     left = [_try_site(site) for site in sites if site.start not in shown]
     tried = [*shown.values(), *chain.from_iterable(search.ask_all(left))]
     tried.sort(key=lambda each: each.edit.start)
@@ -122,13 +130,12 @@ def is_proved(result: Result) -> bool:
     return result.verdict == Verdict.PROVED and not (result.findings or result.suppressed or result.deselected)
 
 
-def _halves(group: Sequence[Site]) -> tuple[Sequence[Site], Sequence[Site]]:
-    """Two halves of a group, none of a single fence."""
+def _halves(group: tuple[T, ...]) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """Two halves of a group, none of a single one."""
     middle = len(group) // 2
     return (group[:middle], group[middle:]) if middle else ((), ())
 
 
-T = TypeVar("T")
 Questions = Generator[Edits, Trial, T]
 """Asks for the trials of edits, one after the other, each of which may depend on those before."""
 
@@ -202,28 +209,27 @@ class _Search:
         """Whether the program is proved with these edits."""
         return self.trials([edits])[0].is_proved
 
-    def remove_in_groups(self, fences: Sequence[Site]) -> dict[int, Tried]:
-        """By their places, the fences without which the program is proved, alone or with others of a group."""
+    def edit_in_groups(self, candidates: Mapping[int, Candidate]) -> dict[int, Tried]:
+        """By their places, the candidates with which the program is proved, alone or with others of a group."""
         found: dict[int, Tried] = {}
-        groups = [fences] if len(fences) > 1 else []
+        groups = [tuple(candidates.items())] if len(candidates) > 1 else []
         while groups:
-            edits = [tuple(chain.from_iterable(site.removals[-1].edits for site in group)) for group in groups]
+            edits = [tuple(chain.from_iterable(each.edits for _, each in group)) for group in groups]
             trials = self.trials(edits)
             for group, together, trial in zip(groups, edits, trials, strict=True):
                 if trial.is_proved:
                     beside = together if len(group) > 1 else ()
-                    found |= {site.start: Tried(site.removals[-1], trial, beside) for site in group}
+                    found |= {start: Tried(each, trial, beside) for start, each in group}
             failed = [group for group, trial in zip(groups, trials, strict=True) if not trial.is_proved]
             groups = [half for group in failed for half in _halves(group) if half]
         return found
 
     def join(self, candidates: Sequence[Candidate], sites: Sequence[Site]) -> Edits:
         """Edits that the program allows together, to which no removal and no weaker form can be added: what saves most
-        is added first. Each set that is kept was checked as a whole.
+        by the table of costs is added first. Each set that is kept was checked as a whole.
         """
-        ordered = sorted(candidates, key=lambda each: (not each.removes, -each.saves, each.edits[0].start))
-        kept = self.grow((), [each for each in ordered if each.removes])
-        kept = self.grow(kept, [each for each in ordered if not each.removes])
+        ordered = sorted(candidates, key=lambda each: (-each.saves, not each.removes, each.edits[0].start))
+        kept = self.grow((), ordered)
         may_go = {edit.start for each in candidates if each.removes for edit in each.edits}
         for site in sites:
             if site.start in may_go and not any(edit.start == site.start for edit in kept):
