@@ -12,7 +12,6 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
 from mcheck.simt.traces.mbarrier_roles import Bar, Use, find_stages, find_uses, index_roles, operand_values
 
-
 MBARRIER = 8
 """The size of an mbarrier in bytes (PTX ISA 9.7.13.15.1)."""
 
@@ -50,7 +49,7 @@ class KernelTerms:
 
     @cached_property
     def _names(self) -> dict[Bar, str]:
-        """The mbarriers by the names of their variables or, where a variable holds others or data too, by their roles."""
+        """The mbarriers by the names of their variables, or by their roles where a variable holds others as well."""
         held = Counter(name for name, _ in self._uses)
         kinds = {(name, use.role) for (name, _), use in self._uses.items()}
         mixed = {name for name, number in Counter(name for name, _ in kinds).items() if number > 1}
