@@ -111,11 +111,13 @@ def ring(stages: int = 4, warps: int = 4) -> str:
 def measure(path: Path, seconds: float) -> Row:
     """What can go of the program at a path, within so many seconds."""
     started = time.process_time()
-    examined = examine(str(path), Limits(timeout=seconds))
+    examined = examine(str(path), Limits(timeout=seconds, processor_time=True))
     took, edited = time.process_time() - started, None
     if examined.removals is not None and examined.removals.together:
         text = apply_edits(path.read_text(encoding="utf-8"), examined.removals.together)
-        edited = check_case(Case(str(path), text=text), Settings(timeout=seconds), Options()).verdict
+        edited = check_case(
+            Case(str(path), text=text), Settings(timeout=seconds, processor_time=True), Options()
+        ).verdict
     return Row(path.stem, examined, took, edited)
 
 
@@ -134,7 +136,7 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", metavar="PATH")
-    parser.add_argument("--seconds", type=float, default=120.0, help="for each program")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of the processor, for each program")
     parser.add_argument("--list", action="store_true", help="show what can go")
     options = parser.parse_args()
     print(HEAD, flush=True)

@@ -135,6 +135,9 @@ class FencesResult:
         needed: Statements without which there is a finding.
         undecided: Statements without which the answer is ``bounded`` or ``unknown``.
         together: The lines of a set that can change together.
+        changes: The statements at these lines, each with what it becomes.
+        cost: The cycles of all synchronisation, each statement once.
+        saved: What the set saves of them.
         repairs: Changes after which a program with findings is proved, the cheapest first.
         reason: The reason why the program is not examined, or why there is no repair.
         fixed: The text with the cheapest repair, or without what can go together; ``None`` if nothing changes.
@@ -146,6 +149,9 @@ class FencesResult:
     needed: Sequence[Mapping[str, Any]]
     undecided: Sequence[Mapping[str, Any]]
     together: Sequence[int]
+    changes: Sequence[Mapping[str, Any]]
+    cost: float
+    saved: float
     repairs: Sequence[Mapping[str, Any]]
     reason: str | None
     fixed: str | None

@@ -16,7 +16,6 @@ SET: Final = Kind.SET
 REL: Final = Kind.REL
 NO_SET: Final = Empty(SET)
 NO_REL: Final = Empty(REL)
-IDENTITY: Final = Base("id", REL)
 UNIVERSE: Final = Base("_", SET)
 
 # closure operators: applying the second to the first gives …

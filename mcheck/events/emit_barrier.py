@@ -24,7 +24,7 @@ def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
     state.effects += 1
     if e.semantics.static_barriers:
         static = op.instance if op.instance is not None else -1
-        step = BarrierStep(("static", cta, static, number), op.kind, count, static, op.aligned, id(op))
+        step = BarrierStep(("static", cta, static, number), op.kind, count, op.aligned, id(op))
         blocked = state.fork()
         blocked.ended = "stuck"
         e.event(blocked, op, (Tag.BLOCKED,), barrier=step)
@@ -33,9 +33,7 @@ def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
         return [state, blocked]
     where = (op.span.line, op.span.column) if op.span is not None else (0, 0)
     key = ("bar", cta, number) if op.instance is None else ("inst", cta, op.instance, number)
-    return _rendezvous(
-        e, op, state, BarrierStep(key, op.kind, count, None, op.aligned, id(op), where), op.kind != "arrive"
-    )
+    return _rendezvous(e, op, state, BarrierStep(key, op.kind, count, op.aligned, id(op), where), op.kind != "arrive")
 
 
 def _rendezvous(
@@ -62,7 +60,7 @@ def _rendezvous(
 def _cluster_barrier(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.ClusterBarrier)
     cta = e.thread.place.cta
-    step = BarrierStep(("cluster", cta.gpu, cta.cluster), op.kind, None, None, op.aligned)
+    step = BarrierStep(("cluster", cta.gpu, cta.cluster), op.kind, None, op.aligned)
     state.effects += 1
     if op.kind == "arrive":
         if state.cluster_arrived:

@@ -49,7 +49,6 @@ class BarrierStep:
     key: tuple[object, ...]
     kind: str
     count: int | None = None
-    static_id: int | None = None
     aligned: bool = True
     op_id: int = -1
     statement: tuple[int, int] = (0, 0)

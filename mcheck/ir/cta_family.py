@@ -1,7 +1,7 @@
 """CTAs that are alike, any number of them: what they access, in linear forms of their number and of how many there are.
 
-``mcheck.frontend.litmus.cta_families`` makes them of a sketch, ``mcheck.proofs.cta_pairs`` asks which of the CTAs may
-access a common byte.
+``mcheck.frontend.litmus.alike_ctas.family`` makes them of a sketch, ``mcheck.proofs.cta_pairs`` asks which of the CTAs
+may access a common byte.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.ir.ops import Op
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, LONGEST, find_family, ptx_families
+from mcheck.isa.families.common import unsupported
 from mcheck.isa.instruction import Instruction, Operand, Sink
 from mcheck.isa.kinds import Kind
 from mcheck.isa.matcher import OPERANDS, Failure, MatchedForm, Parts, Shapes, match
@@ -71,7 +72,8 @@ def decode(
         "guard": instruction.guard,
         "section": form.family.section,
     }
-    return form.variant.lower(Match(form.family, form.variant, form.q, bound, common))
+    found = Match(form.family, form.variant, form.q, bound, common)
+    return form.variant.lower(found) if form.variant.is_modelled(form.q) else unsupported(found)
 
 
 @lru_cache(maxsize=65536)

@@ -54,6 +54,9 @@ class Failure:
     operand: int | None = None
 
 
+Matched = tuple[dict[str, str], dict[str, int]] | Failure
+"""The qualifiers of an opcode by slot, and the places of those that are written; or why there are none."""
+
 _QUALIFIER, _MISSING, _RULE, OPERANDS, _TARGET = range(5)
 
 
@@ -90,9 +93,7 @@ def _match_variant(
     return MatchedForm(family, variant, q, bound, places)
 
 
-def match_qualifiers(
-    opcode: Parts, family: Family, variant: Variant
-) -> tuple[dict[str, str], dict[str, int]] | Failure:
+def match_qualifiers(opcode: Parts, family: Family, variant: Variant) -> Matched:
     """The qualifiers of an opcode by slot, and the places of those that are written."""
     start = len(family.head)
     q: dict[str, str] = {}

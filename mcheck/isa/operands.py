@@ -121,7 +121,8 @@ def describe(arg: Arg, q: Qualifiers) -> str:
     if arg.kind == "range":
         return f"[{name}, bytes]"
     if arg.kind == "tensor":
-        return f"[{name}, {{coordinates}}]"
+        inner = "".join(f"{describe(one, q)}, " for one in arg.given(q))
+        return f"[{name}, {inner}{{coordinates}}]"
     if arg.kind == "sink":
         return "_"
     count = arg.count(q) if arg.count is not None else None
@@ -134,7 +135,8 @@ def _expected(arg: Arg, q: Qualifiers) -> str:
     count = arg.count(q) if arg.count is not None else None
     type_name = type_of(arg, q)
     if arg.kind == "tensor":
-        return f"[tensor map, {{{count} coordinates}}]"
+        inner = "".join(f"{describe(one, q)}, " for one in arg.given(q))
+        return f"[tensor map, {inner}{{{count} coordinates}}]"
     words = _WORDS[arg.kind].format(type=type_name)
     if count is not None:
         plural = {
@@ -178,12 +180,15 @@ _ADDRESS = (*_VALUE, "a")
 
 
 def _tensor_problem(arg: Arg, seen: Shape, q: Qualifiers, count: int | None) -> tuple[str, str] | None:
-    legal = _expected(arg, q)
-    if not (isinstance(seen, tuple) and seen[0] == "m" and len(seen) == 3):
+    legal, inner = _expected(arg, q), arg.given(q)
+    if not (isinstance(seen, tuple) and seen[0] == "m" and len(seen) == 3 + len(inner)):
         return f"{_what(seen)} cannot be the operand '{arg.name}'", legal
-    address, coordinates = seen[1:]
+    address, *within, coordinates = seen[1:]
     if address not in _ADDRESS:
         return "the tensor map must be an address", legal
+    for one, item in zip(inner, within, strict=True):
+        if (problem := shape_problem(one, item, q)) is not None:
+            return problem
     if not (isinstance(coordinates, tuple) and coordinates[0] == "v"):
         return "the coordinates must be a vector", legal
     if len(coordinates) - 1 != count:
@@ -310,10 +315,9 @@ def _memory_problem(arg: Arg, operand: Address, q: Qualifiers, register_type: Re
                     f"register '{base.name}' of type {have} cannot hold an address",
                     "a 32- or 64-bit integer register",
                 )
-    if arg.kind == "tensor" and isinstance(operand.items[1], Vector):
-        coordinate = Arg("coordinate", "src", "s32")
-        for item in operand.items[1].items:
-            problem = _type_problem(coordinate, item, q, register_type)
+    if arg.kind == "tensor":
+        for one, item in zip((*arg.given(q), Arg("coordinate", "src", "s32")), operand.items[1:], strict=True):
+            problem = _type_problem(one, item, q, register_type)
             if problem is not None:
                 return problem
     return None

@@ -28,7 +28,8 @@ class Slot:
 
     ``default`` is the value of an omitted optional slot. ``kind`` is ``space`` or ``type`` where the order among
     qualifiers of that kind matters. ``needs`` maps a value to its targets (see ``mcheck.isa.targets``), ``ptx`` to the
-    PTX version that introduced it.
+    PTX version that introduced it. An instruction with an ``unmodelled`` value is legal, and what it does is not
+    modelled.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Slot:
     kind: str = ""
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ptx: Mapping[str, str] = field(default_factory=dict)
+    unmodelled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Arg:
     ``space`` is the state space that a named object must lie in (``$slot`` for the value of a slot), ``generic``
     are those it may lie in where no space is written (empty: any). ``needs`` are the targets for giving the operand
     at all, ``value_needs`` those of single constants. ``written`` marks a list of registers that are written, ``read``
-    one that is read as well.
+    one that is read as well. ``inner`` stand between the address of a ``tensor`` operand and its coordinates.
     """
 
     name: str
@@ -106,6 +108,11 @@ class Arg:
     value_needs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     written: bool = False
     read: bool = False
+    inner: tuple[Arg, ...] = ()
+
+    def given(self, q: Qualifiers) -> tuple[Arg, ...]:
+        """The inner operands that are there with these qualifiers."""
+        return tuple(arg for arg in self.inner if arg.when is None or arg.when(q))
 
     @property
     def is_written(self) -> bool:
@@ -134,6 +141,10 @@ class Variant:
     proxy: str = ""
     undefined: tuple[str, ...] = ()
     kind: Kind | None = None
+
+    def is_modelled(self, q: Qualifiers) -> bool:
+        """Is what the instruction does modelled, as far as its qualifiers say?"""
+        return not any(q.get(slot.name) in slot.unmodelled for slot in self.slots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 A sketch has CTAs that are alike, as many as a constant that is any number says, and possibly others (fixed ones).
 
-*Conditions.* ``mcheck.frontend.litmus.cta_families`` checks them on the text, for every number of CTAs at once.
+*Conditions.* ``mcheck.frontend.litmus.alike_ctas.family`` checks them on the text, for every number of CTAs at once.
 
 1. The alike CTAs do the same, but for the places of weak accesses of global memory and the values that these store,
    and for how often loops of such accesses go round. They are in no clusters. Asynchronous copies go between global

@@ -11,6 +11,7 @@ from mcheck import __version__
 from mcheck.checking.fences.candidates import Edit
 from mcheck.checking.fences.edits import LineChange, changed_lines
 from mcheck.checking.fences.examination import Examined
+from mcheck.checking.fences.instructions import opcode_of
 from mcheck.checking.fences.removal import Removals, Tried
 from mcheck.checking.fences.repairs import Repair, Repairs
 
@@ -42,7 +43,8 @@ def lines(examined: Examined) -> Iterator[str]:
         stays = "without it" if weaker is None else f"as {_squeezed(weaker)}"
         yield _of_candidate(each, f"stays: {stays} the answer is {each.trial.verdict}")
     if examined.removals.together:
-        yield "  together:"
+        cost, saved = examined.removals.cost, examined.removals.saved
+        yield f"  together, at a cost of {cost - saved:g} instead of {cost:g}:" if saved > 0 else "  together:"
     for edits in _of_one_place(examined.removals.together):
         weaker = edits[0].replacement
         yield f"    {_said(edits, 'goes' if weaker is None else f'becomes {_squeezed(weaker)}')}"
@@ -51,7 +53,7 @@ def lines(examined: Examined) -> Iterator[str]:
 def _of_candidate(tried: Tried, answer: str) -> str:
     """The instruction with its place, with the others that go or change with it, and the answer."""
     edit, others = tried.edit, tried.candidate.edits[1:]
-    alike = [other for other in others if other.instruction == edit.instruction]
+    alike = [other for other in others if _kind(other) == _kind(edit)]
     beside = [f" with {_place(other)}: {_squeezed(other.instruction)}" for other in others if other not in alike]
     return f"  {_said((edit, *alike), answer, ''.join(beside))}"
 
@@ -70,9 +72,14 @@ def _of_one_place(edits: Sequence[Edit]) -> list[list[Edit]]:
     """Edits of instructions that were compiled from one place of the source together, in their order."""
     found: dict[object, list[Edit]] = {}
     for k, edit in enumerate(edits):
-        key = (edit.source, _squeezed(edit.instruction), edit.replacement) if edit.source else k
+        key = (_kind(edit), edit.replacement is None) if edit.source else k
         found.setdefault(key, []).append(edit)
     return list(found.values())
+
+
+def _kind(edit: Edit) -> tuple[object, str]:
+    """What the copies that a compiler made of one instruction have in common: they differ in their registers."""
+    return (edit.source, opcode_of(edit.instruction)) if edit.source else ((), _squeezed(edit.instruction))
 
 
 def _place(edit: Edit) -> str:
@@ -107,6 +114,9 @@ def entry(examined: Examined) -> dict[str, object]:
             {**_edit_entry(each.edit), "verdict": str(each.trial.verdict)} | _beside(each) for each in found.undecided
         ],
         "together": [edit.line for edit in found.together],
+        "changes": [_edit_entry(edit) for edit in found.together],
+        "cost": found.cost,
+        "saved": found.saved,
         "repairs": [_repair(examined.text, each) for each in examined.repairs.found] if examined.repairs else [],
         "reason": examined.reason,
     }

@@ -52,7 +52,7 @@ from mcheck.simt.traces.private_atomics import drop_private_atomics
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
 WAITERS_KEEP_UP = "threads that only wait for mbarriers, at line {}, do not fall two phases behind"
 ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) is initially zero"
-INITIALISED = "global variables of the module initially hold their initialisers, or zero: {}"
+INITIALISED = "variables of the module initially hold their initialisers, or zero: {}"
 FORCED_STEPS = 4
 MIN_FORCED_STEPS = 2_000
 """A path by values that other threads write is given up after so many times the steps of the others, and so many more:

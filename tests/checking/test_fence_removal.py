@@ -246,3 +246,17 @@ def test_a_group_of_fences_takes_one_check(tmp_path: Path) -> None:
     assert len(found.removable) == 8
     assert all(len(each.proved_with) == 8 for each in found.removable)
     assert found.trials == 1
+
+
+def test_a_fence_becomes_weaker_in_its_order_and_in_its_scope(tmp_path: Path) -> None:
+    found = examined(
+        "PTX t\n{ .shared .u32 x; .global .u32 f; }\n"
+        "a@cta 0, warp 0, lane 0 { st.shared.u32 [x], 1; fence.sc.gpu; st.relaxed.cta.global.u32 [f], 1; }\n"
+        "b@cta 0, warp 1, lane 0 { await ld.acquire.cta.global.u32 r0, [f] == 1; ld.shared.u32 r1, [x]; }\n",
+        tmp_path,
+    )
+    assert {each.edit.replacement for each in found.removable} == {
+        "fence.acq_rel.gpu;", "fence.release.gpu;", "fence.sc.cta;",
+    }  # fmt: skip
+    assert [edit.replacement for edit in found.together] == ["fence.release.cta;"]
+    assert found.saved == 4999

@@ -50,6 +50,12 @@ UNFOLLOWED = (
     "multimem.red.async.release.sys.global.add.u32 [x], r0",
     "multimem.cp.async.bulk.relaxed.sys.global.shared::cta.bulk_group.cp_mask.b128 [x], [y], 16, rs0",
     "fabric.submit",
+    "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group.override::global_address [x, rd1, {r0}], [y]",
+    "tensormap.replace.tile.global_address.alloc_same.b1024.b64 [x], rd1",
+    "tensormap.query.alloc_class_large.b1024 p0, [x]",
+    "tcgen05.alloc.exclusive.cta_group::1.sync.aligned.b32 [x], 64",
+    "tcgen05.ld.red.spcompress.sync.aligned.32x32b.x4.min.sp::2:4.f32.b2 {r0}, {r1, r2}, r3, [x]",
+    "tcgen05.commit.cta_group::1.mbarrier::arrive::one.sync_restrict::shared::read::mma::a.b64 [x]",
 )
 """Forms of PTX 9.1 to 9.5 that are legal and have no model."""
 

@@ -12,7 +12,7 @@ from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.setup import prepare
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.frontend.litmus import parse
-from mcheck.frontend.litmus.periodicity import LONG
+from mcheck.frontend.litmus.parametric.periodicity import LONG
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.proofs.parametric_proof import Proof, prove
 from mcheck.proofs.setup_reuse import SetupReuse

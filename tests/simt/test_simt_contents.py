@@ -60,7 +60,7 @@ def test_tables_of_the_module_say_which_functions_are_called(space: str) -> None
     text = TABLE.replace("SPACE", f".{space}").replace("FROM", space)
     found = check(text, {"grid": 1})
     assert (found.verdict, found.findings) == ("proved", ())
-    said = "global variables of the module initially hold their initialisers, or zero: roles, order"
+    said = "variables of the module initially hold their initialisers, or zero: roles, order"
     assert (said in found.assumptions) == (space == "global")
     early = text.replace("  st.shared.u32 [%r1], %r1;\n  bar.sync 0;", "  bar.sync 0;\n  st.shared.u32 [%r1], %r1;")
     assert [f.code for f in check(early, {"grid": 1}).findings] == ["RACE001"]
@@ -151,5 +151,5 @@ def test_variables_without_an_initialiser_hold_zero(kind: str, verdict: str) -> 
     """PTX ISA 5.1, table 7. Those of another module hold what that says."""
     found = check(ZEROED.replace("KIND", kind), {"grid": 2, "block": 1, "params": {"sum": {"buffer": 4}}})
     assert (found.verdict, found.findings) == (verdict, ())
-    said = "global variables of the module initially hold their initialisers, or zero: lock"
+    said = "variables of the module initially hold their initialisers, or zero: lock"
     assert (said in found.assumptions) == (verdict == "proved")

@@ -77,6 +77,25 @@ READ_BY_PEER = (
     "ld.shared::cluster.u32 %r3, [%r4];", "HALF", LOOSELY, "@%p3 bra LAST;", ACQUIRE_HALF,
     f"cp.async.bulk.shared::cluster.global.{COMPLETE} [tile], [%rd1], 128, [full];", wait(), f"LAST: {MEET}",
 )  # fmt: skip
+TO_PEER_STORE = (
+    "@!%p1 " + INIT, "@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 4;",
+    "fence.mbarrier_init.release.cluster;", MEET, "mov.u32 %r4, tile; mov.u32 %r5, full; xor.b32 %r6, %r2, 1;",
+    "mapa.shared::cluster.u32 %r4, %r4, %r6;", "mapa.shared::cluster.u32 %r5, %r5, %r6;",
+    f"@!%p1 st.async.weak.shared::cluster.{COMPLETE}.u32 [%r4], %r2, [%r5];", "WAIT", "ld.shared.u32 %r3, [tile];",
+    "LATE", MEET,
+)  # fmt: skip
+TO_PEER_SUM = (
+    "@!%p1 " + INIT, "@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 4;", "@!%p1 st.shared.u32 [tile], 1;",
+    "fence.mbarrier_init.release.cluster;", MEET, "mov.u32 %r4, tile; mov.u32 %r5, full; xor.b32 %r6, %r2, 1;",
+    "mapa.shared::cluster.u32 %r4, %r4, %r6;", "mapa.shared::cluster.u32 %r5, %r5, %r6;",
+    f"@!%p1 red.async.relaxed.cluster.shared::cluster.{COMPLETE}.add.u32 [%r4], %r2, [%r5];", "WAIT",
+    "ld.shared.u32 %r3, [tile];", "LATE", MEET,
+)  # fmt: skip
+FLAG = (
+    "@!%p3 st.global.u32 [%rd1], 1;", "@!%p3 st.mmio.release.sys.global.u32 [%rd2], 1;", "setp.eq.u32 %p2, %r2, 0;",
+    "or.pred %p2, %p2, %p1;", "@%p2 bra LAST;", "F: ld.mmio.acquire.sys.global.u32 %r3, [%rd2];",
+    "setp.ne.u32 %p2, %r3, 1; @%p2 bra F;", "ld.global.u32 %r4, [%rd1];", f"LAST: {MEET}",
+)  # fmt: skip
 
 RIGHT = {
     "a strong load": by_one(INIT, EXPECT, LOAD, wait(), "ld.shared.u32 %r3, [tile];"),
@@ -95,6 +114,20 @@ RIGHT = {
     "a multicast": by_pair(*MULTICAST).replace("WAIT", wait()),
     "a strong copy to a peer": by_pair(*TO_PEER).replace("SCOPE", "cluster").replace("MORE", ""),
     "the release half of reads": by_pair(*READ_BY_PEER).replace("HALF", READ_HALF),
+    "a copy of which nothing is ignored": by_one(
+        INIT,
+        EXPECT,
+        f"cp.async.bulk.shared::cta.global.{COMPLETE}.ignore_oob [tile], [%rd1], 128, 0, 0, [full];",
+        wait(),
+        "ld.shared.u32 %r3, [tile];",
+    ),
+    "a multicast by 16 bits": by_pair(*MULTICAST)
+    .replace("WAIT", wait())
+    .replace("relaxed.gpu.", "")
+    .replace("cluster.b128", "cluster::16b"),
+    "a store to a peer": by_pair(*TO_PEER_STORE).replace("WAIT", wait()).replace("LATE", ""),
+    "a reduction at a peer": by_pair(*TO_PEER_SUM).replace("WAIT", wait()).replace("LATE", ""),
+    "a flag of mmio": by_pair(*FLAG),
     "the conditional phase": by_one(
         INIT.replace("init", "init.layout::v0"),
         EXPECT,
@@ -120,6 +153,17 @@ WRONG = {
         "RACE003",
     ),
     "the release half of reads": (by_pair(*READ_BY_PEER).replace("HALF", ""), "RACE003"),
+    "a copy of which nothing is ignored": (
+        RIGHT["a copy of which nothing is ignored"].replace(wait(), "").replace(DONE, wait() + DONE),
+        "RACE003",
+    ),
+    "a multicast by 16 bits": (
+        RIGHT["a multicast by 16 bits"].replace(wait(), "").replace(MEET + "\n" + DONE, wait() + MEET + DONE),
+        "RACE003",
+    ),
+    "a store to a peer": (by_pair(*TO_PEER_STORE).replace("WAIT", "").replace("LATE", wait()), "RACE003"),
+    "a reduction at a peer": (by_pair(*TO_PEER_SUM).replace("WAIT", "").replace("LATE", wait()), "RACE003"),
+    "a flag of mmio": (by_pair(*FLAG).replace("mmio.acquire", "mmio.relaxed"), "RACE001"),
     "the conditional phase": (RIGHT["the conditional phase"].replace("[full], 128;", "[full], 144;", 1), "DEAD003"),
 }
 BUFFERS = {"from": {"buffer": 128}, "to": {"buffer": 128}}
@@ -128,6 +172,9 @@ BUFFERS = {"from": {"buffer": 128}, "to": {"buffer": 128}}
 def launch(text: str) -> dict[str, object]:
     """A launch of one warp, or of a cluster of two."""
     pair = "barrier.cluster" in text
+    if "mmio" in text:
+        flag = {"from": {"buffer": 128}, "to": {"buffer": 128, "init": {"hex": "00000000"}}}
+        return {"grid": [2], "block": [32], "cluster": [2], "params": flag}
     return {"grid": [2 if pair else 1], "block": [32], "cluster": [2 if pair else 1], "params": BUFFERS}
 
 

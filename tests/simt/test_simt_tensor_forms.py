@@ -408,10 +408,26 @@ def test_what_is_no_form_is_refused(text: str, words: str, assembler: Assembler)
 
 
 def test_a_newer_module_with_another_form_is_left_open() -> None:
-    text = module(PRODUCT.replace("f16", "f16.frobnicate")).replace(".version 8.8", ".version 9.5")
+    text = module(PRODUCT.replace("f16", "f16.frobnicate")).replace(".version 8.8", ".version 9.6")
     found = ask(text)
     assert found.verdict == "unknown"
     assert "frobnicate" in str(found.reason)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ("tcgen05.alloc.", "tcgen05.alloc.exclusive."),
+        ("kind::f16", "kind::f16.collector::b::fill"),
+        ("arrive::one.", "arrive::one.sync_restrict::shared::read::mma::a."),
+    ],
+)
+def test_what_a_newer_part_has_besides_is_left_open(written: str, instead: str) -> None:
+    text = module(PRODUCT)
+    assert written in text
+    found = ask(text.replace(written, instead))
+    assert found.verdict == "unknown"
+    assert "legal but not modelled" in str(found.reason)
 
 
 def test_a_descriptor_of_another_sparsity_is_left_open() -> None:

@@ -81,8 +81,8 @@ def suggest_wait_for_first_fill(g: ExecutionGraph) -> str:
 
 
 def _is_executed_after_issue(g: ExecutionGraph) -> bool:
-    """Whether the thread that issues the later access, a copy, executes the statement of the earlier one only behind
-    that.
+    """Whether the thread that issues the later access, a copy, executes the statement of the earlier one behind that,
+    and not before.
     """
     code, issued = g.agents[g.new.agent].code, g.steps[g.new.position].pc
     places = [k for k, op in enumerate(code) if op.span == g.old.op.span]

@@ -75,8 +75,8 @@ def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> str:
         return ""
     what, code = ("write", "st") if weak[0].write else ("read", "ld")
     return (
-        f"Make the {what} at line {line_of(weak[0].op)} {code}.relaxed.{scope}: "
-        f"a weak one races with the atomic at line {line_of(given.op)}."
+        f"Make the {what} at line {line_of(weak[0].op)} {code}.relaxed.{scope}: a weak one races with the atomic at "
+        f"line {line_of(given.op)}."
     )
 
 

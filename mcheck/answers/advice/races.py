@@ -138,7 +138,7 @@ def _place_barrier(g: ExecutionGraph, remedy: str) -> str:
 
 
 def _follows_without_barrier(g: ExecutionGraph, first: GraphAccess, second: GraphAccess) -> bool:
-    """Whether a thread of the CTA executes the statement of ``second`` after that of ``first``, no barrier between."""
+    """Whether a thread of the CTA executes the statement of ``second`` after that of ``first`` without a barrier."""
     since: set[int] = set()
     for e in g.steps:
         if e.signal >= 0 or not g.share_cta(e.agent, first.agent):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import chain
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Change, apply_changes
-from mcheck.checking.fences.instructions import Instruction
+from mcheck.checking.fences.instructions import Instruction, unguarded
 from mcheck.checking.fences.weakenings import GROUPS, weaker_forms
 
 _REMOVABLE = (
@@ -23,8 +23,6 @@ _REMOVABLE = (
 """Not griddepcontrol.wait: what it waits for is another launch, of which a program may have nothing."""
 _ARRIVAL = ("barrier", "cluster", "arrive")
 _WAIT = ("barrier", "cluster", "wait")
-WEAKER_COST = 0.5
-"""What a weaker instruction saves, as a part of what the instruction costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Edits that are made together, with what they are estimated to save."""
+    """Edits that are made together, with the cycles that they save."""
 
     edits: tuple[Edit, ...]
     saves: float = 0.0
@@ -156,22 +154,33 @@ def _site(copies: tuple[Instruction, ...], beside: dict[int, Instruction], costs
         if len(partners) == len(copies):
             removals.append(_removal((*copies, *partners), costs))
         removals.append(_removal(copies, costs))
-    chains = tuple(
-        tuple(_weakening(copies, forms, costs) for forms in zip(*alike, strict=True))
-        for alike in zip(*map(weaker_forms, copies), strict=False)
-        if len({len(forms) for forms in alike}) == 1
-    )
+    chains = find_weaker(copies, [each.text for each in copies], costs)
     return Site(copies, tuple(removals), chains) if removals or chains else None
 
 
+def find_weaker(copies: Sequence[Instruction], texts: Sequence[str], costs: Costs) -> tuple[tuple[Candidate, ...], ...]:
+    """Weakenings of instructions that have these texts now, each stronger than the next one of its chain."""
+    now = [replace(each, text=text) for each, text in zip(copies, texts, strict=True)]
+    return tuple(
+        tuple(_candidate(copies, forms, costs) for forms in zip(*alike, strict=True))
+        for alike in zip(*map(weaker_forms, now), strict=False)
+        if len({len(forms) for forms in alike}) == 1
+    )
+
+
 def _removal(copies: Sequence[Instruction], costs: Costs) -> Candidate:
-    edits = tuple(_edit(each, None) for each in copies)
-    return Candidate(edits, sum(costs.of(each.unguarded) for each in copies))
+    return _candidate(copies, [None] * len(copies), costs)
 
 
-def _weakening(copies: Sequence[Instruction], forms: Sequence[str], costs: Costs) -> Candidate:
+def _candidate(copies: Sequence[Instruction], forms: Sequence[str | None], costs: Costs) -> Candidate:
     edits = tuple(_edit(each, form) for each, form in zip(copies, forms, strict=True))
-    return Candidate(edits, WEAKER_COST * sum(costs.of(each.unguarded) for each in copies))
+    return Candidate(edits, sum(saved_by(edit, costs) for edit in edits))
+
+
+def saved_by(edit: Edit, costs: Costs) -> float:
+    """The cycles that an edit saves each time."""
+    left = 0 if edit.replacement is None else costs.of(unguarded(edit.replacement))
+    return costs.of(unguarded(edit.instruction)) - left
 
 
 def _edit(instruction: Instruction, replacement: str | None) -> Edit:

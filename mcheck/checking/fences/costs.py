@@ -12,6 +12,8 @@ from mcheck.base.records import dataclass
 from mcheck.checking.fences.outline import Outline, outline
 
 _SCOPE = re.compile(r"^[\w.:]*?\.(cluster|gpu|sys)\b(?!::)")
+_ONE_SIDE = re.compile(r"^fence\.(?:acquire|release)\b")
+"""A fence of one side counts as one of both; what it costs by itself was not measured."""
 _WORD = re.compile(r"\w")
 _TABLES = ("cycles", "wider", "edit")
 
@@ -27,6 +29,7 @@ class Costs:
     def of(self, instruction: str) -> float:
         """The cost of an instruction; 0 if it is no synchronisation."""
         name = instruction.split(None, 1)[0].rstrip(";") if instruction.strip() else ""
+        name = _ONE_SIDE.sub("fence.acq_rel", name)
         found = max((key for key in self.cycles if _begins(name, key)), key=len, default=None)
         waited = instruction.partition("await ")[2]
         scope = _SCOPE.match(waited or name)

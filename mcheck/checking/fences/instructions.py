@@ -37,17 +37,12 @@ class Instruction:
     @property
     def awaits(self) -> bool:
         """Whether it blocks until its result is as it should be (``await`` of sketches)."""
-        return _matched(self.text)["head"].endswith(("await ", "await\n", "await\t"))
+        return _awaits(self.text)
 
     @property
     def opcode(self) -> tuple[str, ...]:
         """The parts of its opcode."""
-        return tuple(_matched(self.text)["opcode"].split("."))
-
-    @property
-    def unguarded(self) -> str:
-        """Its text without the guard."""
-        return ("await " if self.awaits else "") + ".".join(self.opcode) + f" {self.operands};"
+        return tuple(opcode_of(self.text).split("."))
 
     @property
     def operands(self) -> str:
@@ -59,6 +54,21 @@ class Instruction:
         found = _matched(self.text)
         rest = found["operands"] if operands is None else f" {operands};" if self.text.endswith(";") else f" {operands}"
         return found["head"] + ".".join(opcode) + rest
+
+
+def unguarded(text: str) -> str:
+    """An instruction without its guard."""
+    found = _matched(text)
+    return ("await " if _awaits(text) else "") + found["opcode"] + found["operands"]
+
+
+def opcode_of(text: str) -> str:
+    """The opcode of an instruction, without its guard and its operands."""
+    return _matched(text)["opcode"]
+
+
+def _awaits(text: str) -> bool:
+    return _matched(text)["head"].endswith(("await ", "await\n", "await\t"))
 
 
 def _matched(text: str) -> re.Match[str]:

@@ -16,9 +16,18 @@ from typing import TypeVar
 
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.fences.candidates import Candidate, Edit, Site, apply_edits, find_common_barriers, find_sites
+from mcheck.checking.fences.candidates import (
+    Candidate,
+    Edit,
+    Site,
+    apply_edits,
+    find_common_barriers,
+    find_sites,
+    find_weaker,
+    saved_by,
+)  # fmt: skip
 from mcheck.checking.fences.costs import Costs
-from mcheck.checking.fences.instructions import Instruction
+from mcheck.checking.fences.instructions import Instruction, unguarded
 from mcheck.checking.run.result import Result
 
 Edits = tuple[Edit, ...]
@@ -65,7 +74,8 @@ class Tried:
 @dataclass(frozen=True, slots=True)
 class Removals:
     """What a proved program can do without, alone; what it needs, with the findings that appear without it; what the
-    check decides neither of; and edits that it can do without together. ``trials`` is the number of checks.
+    check decides neither of; and edits that it can do without together. ``trials`` is the number of checks. ``cost`` is
+    that of all instructions, each once, and ``saved`` what is less of it with the edits that are made together.
     """
 
     removable: tuple[Tried, ...]
@@ -73,6 +83,8 @@ class Removals:
     undecided: tuple[Tried, ...]
     together: Edits
     trials: int = 0
+    cost: float = 0.0
+    saved: float = 0.0
 
 
 def find_removals(
@@ -81,7 +93,7 @@ def find_removals(
     """What a program can do without that is proved as it is; ``monotone``: fences may be removed in groups, since its
     model is one of those for which that is argued above, and it is proved without a finding.
     """
-    search = _Search(text, check, {})
+    search = _Search(text, check, costs, {})
     sites = find_sites(instructions, costs)
     shown = search.remove_in_groups([site for site in sites if site.is_fence]) if monotone else {}
     left = [_try_site(site) for site in sites if site.start not in shown]
@@ -100,6 +112,8 @@ def find_removals(
         undecided=tuple(each for each in tried if each.trial.verdict in (Verdict.BOUNDED, Verdict.UNKNOWN)),
         together=together,
         trials=len(search.known),
+        cost=sum(costs.of(unguarded(each.text)) for each in instructions),
+        saved=sum(saved_by(edit, costs) for edit in together),
     )
 
 
@@ -159,6 +173,7 @@ def _descend(forms: Sequence[Candidate], kept: Edits) -> Questions[tuple[Tried |
 class _Search:
     text: str
     check: Check
+    costs: Costs
     known: dict[Edits, Trial]
 
     def ask_all(self, asking: Sequence[Questions[T]]) -> list[T]:
@@ -217,7 +232,24 @@ class _Search:
                     if weakest is not None:
                         kept = (*kept, *weakest.candidate.edits)
                         break
+            kept = self.weaken_further(kept, site)
         return tuple(sorted(kept, key=lambda edit: edit.start))
+
+    def weaken_further(self, kept: Edits, site: Site) -> Edits:
+        """The edits, with a weaker form of what a synchronisation becomes: one that is weaker in its order may have a
+        narrower scope as well.
+        """
+        places = {each.start for each in site.copies}
+        mine = sorted((edit for edit in kept if edit.start in places), key=lambda edit: edit.start)
+        texts = [edit.replacement for edit in mine if edit.replacement is not None]
+        if len(texts) < len(places):
+            return kept
+        others = tuple(edit for edit in kept if edit.start not in places)
+        for forms in find_weaker(site.copies, texts, self.costs):
+            ((weakest, _),) = self.ask_all([_descend(forms, others)])
+            if weakest is not None:
+                return self.weaken_further((*others, *weakest.candidate.edits), site)
+        return kept
 
     def grow(self, kept: Edits, more: Sequence[Candidate]) -> Edits:
         """The edits with as many of the candidates as the program allows: all of them, or what each half adds."""

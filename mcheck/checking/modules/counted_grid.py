@@ -59,6 +59,7 @@ from mcheck.ir.memory import Instance
 from mcheck.simt.grid.cluster_accesses import Accesses
 from mcheck.simt.grid.counted_clusters import Counted, clusters_of, execute_counted
 from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
+from mcheck.simt.grid.footprint import Memory
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, find_counter, with_count, without_contents
 
 LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on"
@@ -95,9 +96,9 @@ def find_representatives(module: Module, launch: Launch, limit: Limit) -> Repres
 
 
 class Written(Exception):
-    """Clusters write bytes of which the launch gives the contents: buffers and offsets."""
+    """Clusters write bytes of which the launch, or the module, gives the contents: the first ones."""
 
-    def __init__(self, written: list[tuple[str, int]]) -> None:
+    def __init__(self, written: list[tuple[Memory, int]]) -> None:
         super().__init__()
         self.written = written
 
@@ -154,9 +155,11 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
 
 def given_and_written(
     module: Module, launch: Launch, accesses: Accesses, memory: Sequence[Instance], words: Sequence[range]
-) -> list[tuple[str, int]]:
-    """The writes of an execution, but for those of these words, whose bytes the launch gives the contents of."""
-    out = dict[str, int]()
+) -> list[tuple[Memory, int]]:
+    """The writes of an execution, but for those of these words, to bytes of which the launch, or the module, gives the
+    contents: the first one in each memory.
+    """
+    out: list[tuple[Memory, int]] = []
     for instance in memory:
         mine = accesses.writes & (accesses.starts >= instance.base)
         mine &= accesses.starts < instance.base + instance.object.size
@@ -165,21 +168,23 @@ def given_and_written(
         if not mine.any():
             continue
         low = int(accesses.starts[mine].min()) - instance.base
-        if low < _bytes_given(module, launch, instance):
-            out[instance.object.name] = low
-    return list(out.items())
+        memory_, given = _bytes_given(module, launch, instance)
+        if low < given:
+            out.append((memory_, low))
+    return out
 
 
-def _bytes_given(module: Module, launch: Launch, instance: Instance) -> int:
-    """How many bytes of a memory object the launch, or the module, gives the contents of."""
+def _bytes_given(module: Module, launch: Launch, instance: Instance) -> tuple[Memory, int]:
+    """What a memory object is, and of how many of its bytes the launch, or the module, gives the contents."""
     name = instance.object.name
-    for buffer in launch.buffers:
-        if buffer.name == name:
-            return len(buffer.initial)
-    variable = module.variables.get(name)
-    if variable is not None and variable.initial is None and variable.space == "global":
-        return 0
-    raise NotCounted(f"clusters write {name}")
+    given: list[tuple[Memory, int]] = [(("buffer", b.name), len(b.initial)) for b in launch.buffers if b.name == name]
+    for qualified, item in module.all_variables:
+        if item.name == name:
+            told = item.is_told and qualified not in launch.forgotten
+            given.append((("variable", qualified), item.size or 0 if told else 0))
+    if len(given) != 1:
+        raise NotCounted(f"clusters write {name}")
+    return given[0]
 
 
 def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Limit) -> Answer | None:

@@ -22,10 +22,10 @@ from mcheck.checking.modules.concurrent_launches import GroupAnswer, answer_grou
 from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.modules.launch_order import Conflict
 from mcheck.checking.modules.launch_races import launch_race, uncertain_reason
-from mcheck.checking.modules.launch_study import Beginning, LaunchStudy, without_initialisers
+from mcheck.checking.modules.launch_study import LaunchStudy
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
-from mcheck.frontend.ptx.launch import LaunchSequence
+from mcheck.frontend.ptx.launch import Launch, LaunchSequence
 from mcheck.frontend.ptx.module import Module
 from mcheck.simt.instructions.recording import OTHER_GRIDS
 from mcheck.simt.traces import dependent_grids
@@ -46,7 +46,7 @@ def answer_sequence(
     """The answer about launches in stream order. Raises ``InputError`` as ``answer_launch`` does."""
     limit = Limit(question.timeout)
     study = LaunchStudy(module, sequence.launches, limit)
-    known: dict[Beginning, Answer] = {}
+    known: dict[Launch, Answer] = {}
     answers: list[Answer] = []
     conflicts: list[Conflict] = []
     left: list[Reason] = []
@@ -59,18 +59,18 @@ def answer_sequence(
             if number in settled:
                 answers.append(settled[number])
                 continue
-            key = begun, lost = study.begins_with(number)
-            if key not in known:
+            begun = study.begins_with(number)
+            if begun not in known:
                 note(Level.LAUNCH, f"launch {number + 1} of {len(study.launches)}")
                 asked = replace(question, timeout=limit.remaining())
-                given = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
+                given = answer_for_every(module, begun, model, asked, engine)
                 wrong = any(f.severity == "error" for f in given.findings)
-                if wrong and ((example := study.example(number)) != begun or lost):
+                if wrong and (example := study.example(number)) != begun:
                     asked = replace(question, timeout=limit.remaining())
                     described = answer_for_every(module, example, model, asked, engine)
                     given = _without_doubtful(given, described)
-                known[key] = given
-            answers.append(_within(study, number, known[key]))
+                known[begun] = given
+            answers.append(_within(study, number, known[begun]))
         conflicts = study.conflicts()
         left += _listed(UNCERTAIN, study, [c for c in conflicts if not c.definite])
         left += [reason for group in groups for reason in group.reasons]

@@ -18,18 +18,14 @@ from mcheck.frontend.ptx.memory_layout import POINTER
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.source_signatures import shortest_name
 from mcheck.simt.execution.cluster import MissingParameter
-from mcheck.simt.grid.footprint import READ
-from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, follow_launch
+from mcheck.simt.grid.footprint import READ, Memory
+from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, follow_launch
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
 from mcheck.simt.grid.wait_order import AFTER
 
 FOLLOW_SECONDS = 10.0
 """Time for the accesses of a launch beside which those of other GPUs run: words that it shares with them are not known,
 and if they decide how often a loop runs, it may not end.
-"""
-Beginning = tuple[Launch, frozenset[str]]
-"""A launch with what is known of the contents of its buffers when it begins, and the variables of the module whose
-initialisers may not hold any more.
 """
 
 
@@ -40,9 +36,9 @@ class LaunchStudy:
     module: Module
     launches: tuple[Launch, ...]
     limit: Limit
-    footprints: dict[Beginning, LaunchFootprint | Reason] = field(default_factory=dict)
+    footprints: dict[Launch, LaunchFootprint | Reason] = field(default_factory=dict)
     followed: dict[int, LaunchFootprint | Reason] = field(default_factory=dict)
-    beginnings: dict[int, Beginning] = field(default_factory=dict)
+    beginnings: dict[int, Launch] = field(default_factory=dict)
     missing: dict[int, Reason] = field(default_factory=dict)
     """Launches that may overlap with others and whose accesses are not all known, and why."""
     overlaps: OverlapFinder = field(default_factory=OverlapFinder)
@@ -80,12 +76,12 @@ class LaunchStudy:
         return self.followed[number]
 
     def _follow_beginning(self, number: int) -> LaunchFootprint | Reason:
-        begun, lost = self.begins_with(number)
-        key = replace(begun, gpu=0, programmatic=False), lost
+        begun = self.begins_with(number)
+        key = replace(begun, gpu=0, programmatic=False)
         if key not in self.footprints:
             limit = self.limit if len(self.streams) == 1 else self.limit.share(FOLLOW_SECONDS)
             try:
-                self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], limit)
+                self.footprints[key] = follow_launch(self.module, key, limit)
             except (InputError, Unsupported) as error:
                 self.footprints[key] = _why_not(error, begun)
             except TimeOut:
@@ -106,16 +102,18 @@ class LaunchStudy:
             self.missing[number] = Reason(Cause.CLUSTERS, said)
         return found
 
-    def begins_with(self, number: int) -> Beginning:
-        """A launch as it begins: where earlier ones may have written, contents are not known."""
+    def begins_with(self, number: int) -> Launch:
+        """A launch as it begins: where earlier ones may have written, contents of buffers and of the module's variables
+        are not known.
+        """
         if number not in self.beginnings:
             self.beginnings[number] = self._beginning(number)
         return self.beginnings[number]
 
-    def _beginning(self, number: int) -> Beginning:
+    def _beginning(self, number: int) -> Launch:
         launch = self.launches[number]
         told = [b for b in launch.buffers if b.declared and b.initial]
-        variables = [n for n, v in self.module.variables.items() if v.space == "global" and v.initial is not None]
+        variables = [name for name, v in self.module.all_variables if v.space == "global" and v.is_told]
         kept: dict[str, bytes] = {}
         for buffer in told:
             first = self._first_written(number, ("buffer", buffer.name))
@@ -124,7 +122,7 @@ class LaunchStudy:
         lost = frozenset(n for n in variables if self._first_written(number, ("variable", n)) is not None)
         if kept:
             launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
-        return launch, lost
+        return replace(launch, forgotten=lost)
 
     def example(self, number: int) -> Launch:
         """A launch with some contents where earlier ones may have written: those of the file, and zeros behind them."""
@@ -171,8 +169,7 @@ class LaunchStudy:
         names = [{x.name for x in launch.buffers if x.declared} for launch in (a, b)]
         if names[0] & names[1] or _has_unknown_pointer(a) or _has_unknown_pointer(b):
             return True
-        owned = [self.module.variables, *(f.variables for f in self.module.functions.values())]
-        return a.gpu == b.gpu and any(v.space == "global" for variables in owned for v in variables.values())
+        return a.gpu == b.gpu and any(v.space == "global" for _, v in self.module.all_variables)
 
     def has_unknown_pointer(self, number: int) -> bool:
         """Whether a launch has a pointer that is not given, which may be one to any buffer."""
@@ -293,14 +290,6 @@ def _why_not(error: InputError | Unsupported, launch: Launch) -> Reason:
 
 MAX_FILLED = 1 << 20
 """The largest buffer, in bytes, that gets contents as an example."""
-
-
-def without_initialisers(module: Module, names: frozenset[str]) -> Module:
-    """The module without what initialisers say of these variables."""
-    if not names:
-        return module
-    variables = {n: replace(v, initial=None) if n in names else v for n, v in module.variables.items()}
-    return replace(module, variables=variables)
 
 
 def _has_unknown_pointer(launch: Launch) -> bool:

@@ -73,7 +73,7 @@ from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
-from mcheck.simt.execution.polling_loops import as_number
+from mcheck.simt.execution.value_tests import as_number
 from mcheck.simt.grid.cluster_signals import (
     OthersSignal,
     Signalling,

@@ -20,7 +20,8 @@ from mcheck.frontend.litmus.placement import Grid, Placement, enumerate_threads
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, For, If, Statement, Step
 from mcheck.frontend.litmus.tensor_memory import columns_of, uses_tensor_core
-from mcheck.frontend.litmus.unroll import Addresses, Budget, Counting, Unroller, special_registers
+from mcheck.frontend.litmus.thread_values import Addresses, special_registers
+from mcheck.frontend.litmus.unroll import Budget, Counting, Unroller
 from mcheck.frontend.litmus.warps import merge_warp_copies
 from mcheck.ir.address_map import lay_out, shared_size
 from mcheck.ir.condition import Condition, Truth

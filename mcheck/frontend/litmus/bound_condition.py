@@ -11,7 +11,7 @@ from mcheck.frontend.litmus.conditions import Atom, Group, MemWord, RegWord, Tre
 from mcheck.frontend.litmus.placement import Grid
 from mcheck.frontend.litmus.ranges import explain_misfit, register_types
 from mcheck.frontend.litmus.scope import Scope
-from mcheck.frontend.litmus.unroll import Addresses
+from mcheck.frontend.litmus.thread_values import Addresses
 from mcheck.ir.condition import And, Compare, ConstTerm, Formula, MemTerm, Not, Notation, Or, RegTerm, Term, Truth
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.memory import Cta, MemObject, MemoryMap

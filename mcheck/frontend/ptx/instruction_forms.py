@@ -5,7 +5,7 @@ Only instructions that are executed without the instruction table are listed her
 
 from __future__ import annotations
 
-from mcheck.base.errors import InputError
+from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import find_nearest
 from mcheck.frontend.ptx.lane_arithmetic import is_floating
@@ -13,11 +13,11 @@ from mcheck.frontend.ptx.module import Address, Label, Pair, Part, Register, Sin
 from mcheck.frontend.ptx.types import SIZES
 from mcheck.isa.decode import ILLEGAL
 from mcheck.isa.kinds import BRANCHES, TMEM, Kind
-from mcheck.isa.matcher import Failure, match_qualifiers
+from mcheck.isa.matcher import Failure, Matched, match_qualifiers
 from mcheck.isa.opcode import READONLY, find_row
-from mcheck.isa.schema import Family
+from mcheck.isa.schema import Family, Variant
 
-TABLES_VERSION = (9, 1)
+TABLES_VERSION = (9, 5)
 """The PTX ISA version of the instruction tables: they lack what later versions add."""
 
 
@@ -167,12 +167,28 @@ def find_fault(statement: Statement) -> Fault | None:
     return None
 
 
-def _find_wrong_qualifier(statement: Statement) -> Fault | None:
-    """The fault in the qualifiers of an instruction whose operands are spelt otherwise in the instruction table."""
-    opcode = statement.opcode.parts
+def check_modelled(statement: Statement) -> None:
+    """Raise ``Unsupported`` if an instruction of tensor memory, which is followed without ``decode``, has a qualifier
+    that is not modelled.
+    """
+    if statement.kind not in TMEM:
+        return
+    for variant, found in _match_variants(statement.opcode.parts):
+        if not isinstance(found, Failure):
+            if not variant.is_modelled(found[0]):
+                raise Unsupported(f"'{statement.text}' is legal but not modelled", statement.span)
+            return
+
+
+def _match_variants(opcode: tuple[str, ...]) -> list[tuple[Variant, Matched]]:
     row = find_row(opcode)
     assert isinstance(row, Family)
-    found = [match_qualifiers(opcode, row, variant) for variant in row.variants]
+    return [(variant, match_qualifiers(opcode, row, variant)) for variant in row.variants]
+
+
+def _find_wrong_qualifier(statement: Statement) -> Fault | None:
+    """The fault in the qualifiers of an instruction whose operands are spelt otherwise in the instruction table."""
+    found = [one for _, one in _match_variants(statement.opcode.parts)]
     failures = [one for one in found if isinstance(one, Failure)]
     if len(failures) < len(found):
         return None

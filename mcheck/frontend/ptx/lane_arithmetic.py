@@ -38,6 +38,11 @@ def is_floating(kind: str) -> bool:
     return kind.startswith(("f", "bf", "tf", "e"))
 
 
+def is_packed(kind: str) -> bool:
+    """Whether a type is a vector of numbers in one register."""
+    return kind.endswith(("x2", "x4"))
+
+
 @cache
 def low_mask(bits: int) -> np.uint64:
     """A mask of the low bits."""
@@ -94,7 +99,7 @@ def _basic_function(name: str, kind: str) -> Function | None:
         "brev": lambda a: _reversed(a, bits),
     }  # fmt: skip
     function = plain.get(name)
-    if function is None or is_floating(kind) or kind.endswith("x2"):
+    if function is None or is_floating(kind) or is_packed(kind):
         return None
     out = 32 if name in ("popc", "clz") else bits
     return lambda *sources: (truncate(_bits(function(*(truncate(s, bits) for s in sources))), out),)
@@ -200,7 +205,7 @@ def compare_lanes(test: str, kind: str, a: Word, b: Word) -> NDArray[np.bool_] |
             return None
         out: NDArray[np.bool_] = _INTEGER_TESTS[base](x, y)
         return np.asarray(out | unordered if base != test else out & ~unordered)
-    if test not in _INTEGER_TESTS or not type_bits(kind) or is_floating(kind) or kind.endswith("x2"):
+    if test not in _INTEGER_TESTS or not type_bits(kind) or is_floating(kind) or is_packed(kind):
         return None
     if kind[0] == "s" and test in ("lo", "ls", "hi", "hs"):
         kind = "u" + kind[1:]

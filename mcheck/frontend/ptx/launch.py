@@ -88,7 +88,8 @@ class Launch:
     memory in bytes. ``first`` is a CTA of the cluster that is executed, or of the first cluster of those that are
     executed ``together``: a box, in clusters. A ``group`` names these clusters instead, by their coordinates in
     clusters. ``assume`` are names of ``mcheck.ir.assumptions``. ``cooperative``: all CTAs are resident at the same
-    time. ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol. ``beside`` are
+    time. ``forgotten`` are variables of the module, by qualified name, that may hold anything when it begins.
+    ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol. ``beside`` are
     launches on other GPUs, of copies of their entries (``mcheck.frontend.ptx.module_copies``), whose clusters are
     executed together with those of this one.
     """
@@ -104,6 +105,7 @@ class Launch:
     gpu: int = 0
     programmatic: bool = False
     cooperative: bool = False
+    forgotten: frozenset[str] = frozenset()
     together: Extent = (1, 1, 1)
     group: tuple[Extent, ...] | None = None
     beside: tuple[Launch, ...] = ()

@@ -26,6 +26,7 @@ from mcheck.frontend.ptx.module import (
     Statement,
     Symbol,
     Variable,
+    qualified_name,
 )
 from mcheck.frontend.ptx.module_copies import MARK, owner_of, written_name
 from mcheck.frontend.ptx.problems import problem
@@ -105,7 +106,9 @@ class MemoryLayout:
     contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """Initial contents of memory outside the CTAs, by address, with the quality of each byte."""
     initialised: Mapping[int, str] = field(default_factory=dict)
-    """By address, the global variables that hold their initialisers, unless the host has changed them."""
+    """By address, the variables that hold their initialisers, or zero, unless the host has changed them: those in
+    global memory, and constants that the module gives no value.
+    """
 
     def initial_value(self, address: int, size: int) -> int | None:
         """The first value of a word outside the CTAs, if it is known."""
@@ -154,8 +157,8 @@ class _Builder:
     tables: dict[int, Variable] = field(default_factory=dict)
     """Variables with known contents, by address; their initialisers may name variables that get addresses later."""
 
-    def variable(self, owner: str, name: str, item: Variable) -> None:
-        """Place a declared variable."""
+    def variable(self, owner: str, name: str, item: Variable, launch: Launch) -> None:
+        """Place a declared variable, for a launch."""
         key, self.given = (owner, name), item.span
         check_size(item, MAX_BYTES.get(item.space))
         if item.space == "shared":
@@ -178,8 +181,8 @@ class _Builder:
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
-            told = item.space in ("const", "global") and item.linkage != "extern"  # zero by default (5.1, table 7)
-            if (told or item.initial is not None) and size <= MAX_TRACKED_BYTES:
+            forgotten = qualified_name(written_name(owner), written_name(name)) in launch.forgotten
+            if item.is_told and not forgotten and size <= MAX_TRACKED_BYTES:
                 initial = _initial_bytes(item)
                 self.contents[at] = initial, bytes(len(initial))
                 self.tables[at] = item
@@ -275,10 +278,10 @@ def place_variables(
     b.windows = {owner: _Window() for owner in owners}
     for name, item in module.variables.items():
         if owner_of(name) in owners:
-            b.variable("", name, item)
+            b.variable("", name, item, owners[owner_of(name)])
     for function in functions:
         for name, item in function.variables.items():
-            b.variable(function.name, name, item)
+            b.variable(function.name, name, item, owners[owner_of(function.name)])
         if not function.entry:
             for formal in (*function.returns, *function.parameters):
                 at = _align_up(b.next_local, 16)
@@ -323,7 +326,8 @@ def place_variables(
         base = SHARED_BASE + cta.number * SHARED_WINDOW
         instances += [Instance(item, base + at, base + at, cta) for item, at in b.windows[owner].objects]
     instances.sort(key=lambda i: i.base)
-    initialised = {at: short_name(item.name) for at, item in b.tables.items() if item.space == "global"}
+    fixed = {at for at, item in b.tables.items() if item.space == "const" and item.initial is not None}
+    initialised = {at: short_name(item.name) for at, item in b.tables.items() if at not in fixed}
     return MemoryLayout(
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, max(w.size for w in b.windows.values()),
         b.next_local - LOCAL_BASE, b.contents, initialised,

@@ -9,7 +9,7 @@ Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); siz
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from mcheck.base.errors import Span, Unsupported
@@ -193,6 +193,15 @@ class Variable:
     initial: tuple[tuple[int, int, Immediate | Symbol], ...] | None = None
     span: Span = field(compare=False)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the module says what the variable holds when it has been loaded: its initialiser, or zero (PTX ISA
+        5.1, table 7), unless another module may define it.
+        """
+        return self.space in ("const", "global") and (
+            self.initial is not None or self.linkage not in ("extern", "common")
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
@@ -272,6 +281,11 @@ class Signature:
     line: int
 
 
+def qualified_name(function: str, name: str) -> str:
+    """The name of a variable in a module: that of a function behind the function's."""
+    return f"{function}.{name}" if function else name
+
+
 def parse_version(version: str) -> tuple[int, int]:
     """A PTX version as numbers; (0, 0) if it has another form."""
     major, _, minor = version.partition(".")
@@ -303,6 +317,12 @@ class Module:
     def ptx(self) -> tuple[int, int]:
         """The PTX version that the module declares."""
         return parse_version(self.version)
+
+    @property
+    def all_variables(self) -> Iterator[tuple[str, Variable]]:
+        """All variables, with their names, those of functions behind that of the function (``qualified_name``)."""
+        for owner, variables in (("", self.variables), *((f.name, f.variables) for f in self.functions.values())):
+            yield from ((qualified_name(owner, name), item) for name, item in variables.items())
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -176,7 +176,7 @@ class _ModuleParser:
                 raise problem("PTX027", variable.span, name=variable.name, line=before.span.line)
             if "extern" not in both and "common" not in both and "weak" not in both:
                 raise problem("PTX020", variable.span, name=variable.name)
-            if variable.linkage == "extern":
+            if variable.linkage == "extern" or (before.initial is not None and variable.initial is None):
                 variable = before
         elif variable.name in self._known:
             raise problem("PTX020", variable.span, name=variable.name)

@@ -8,7 +8,7 @@ from typing import Final
 _BYTES = {
     1: ("b8", "u8", "s8", "e4m3", "e5m2", "ue8m0"),
     2: ("b16", "u16", "s16", "f16", "bf16", "e4m3x2", "e5m2x2"),
-    4: ("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "u16x2", "s16x2", "tf32"),
+    4: ("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "u16x2", "s16x2", "u8x4", "s8x4", "tf32"),
     8: ("b64", "u64", "s64", "f64", "f32x2", "texref", "samplerref", "surfref"),
     16: ("b128",),
 }
@@ -26,5 +26,5 @@ SPECIAL: Final = re.compile(
     r"|laneid|warpid|nwarpid|smid|nsmid|gridid|is_explicit_cluster|cluster_n?ctarank"
     r"|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|pm[0-7](?:_64)?|envreg(?:[12]?\d|3[01])"
     r"|globaltimer(?:_lo|_hi)?|reserved_smem_offset_(?:begin|end|cap|[01])|total_smem_size|aggr_smem_size"
-    r"|dynamic_smem_size|current_graph_exec)"
+    r"|dynamic_smem_size|current_graph_exec|locality_domain_(?:id|supplemental_sm))"
 )

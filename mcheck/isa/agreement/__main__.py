@@ -1,4 +1,4 @@
-"""``python -m mcheck.isa.agreement``: the table against NVIDIA's assembler, over five targets.
+"""``python -m mcheck.isa.agreement``: the table against NVIDIA's assembler, over five targets or the given ones.
 
 Prints how many lines were asked per target, on how many both sides agree, and every disagreement with its reason.
 Exit status 0 if every disagreement is meant, 1 if not, 3 if there is no assembler.
@@ -11,7 +11,8 @@ import sys
 
 from mcheck.isa.agreement.compare import TARGETS, Comparison, compare
 from mcheck.isa.agreement.lines import all_lines
-from mcheck.isa.agreement.ptxas import find
+from mcheck.isa.agreement.ptxas import VERSION, find
+from mcheck.isa.targets import KNOWN
 
 
 def _report(comparison: Comparison, brief: bool) -> None:
@@ -31,7 +32,8 @@ def _report(comparison: Comparison, brief: bool) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m mcheck.isa.agreement", description=__doc__)
-    parser.add_argument("--target", action="append", choices=TARGETS, help="only this target (may be repeated)")
+    parser.add_argument("--target", action="append", choices=KNOWN, help="only this target (may be repeated)")
+    parser.add_argument("--ptx", default=VERSION, help=f"the .version of the modules (default: {VERSION})")
     parser.add_argument("--family", action="append", default=[], help="only this instruction (may be repeated)")
     parser.add_argument("--limit", type=int, default=100, help="combinations of qualifiers per variant")
     parser.add_argument("--bases", type=int, default=3, help="legal spellings per variant whose neighbours are asked")
@@ -44,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     lines = all_lines(options.limit, options.bases, options.family)
     failed = False
     for target in options.target or TARGETS:
-        comparison = compare(ptxas, lines, target)
+        comparison = compare(ptxas, lines, target, options.ptx)
         _report(comparison, options.brief)
         failed = failed or bool(comparison.unmeant)
     return int(failed)

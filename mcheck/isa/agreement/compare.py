@@ -8,7 +8,7 @@ from pathlib import Path
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.records import dataclass
 from mcheck.isa.agreement import known_differences
-from mcheck.isa.agreement.ptxas import rejected
+from mcheck.isa.agreement.ptxas import VERSION, rejected
 from mcheck.isa.agreement.sample import Line, object_space, register_type
 from mcheck.isa.decode import decode
 
@@ -51,9 +51,11 @@ def refusal(line: Line, target: str) -> str | None:
     return None
 
 
-def compare(ptxas: Path, lines: Sequence[Line], target: str) -> Comparison:
-    """Ask both sides about every line."""
-    theirs = rejected(ptxas, [line.text for line in lines], target)
+def compare(ptxas: Path, lines: Sequence[Line], target: str, version: str = VERSION) -> Comparison:
+    """Ask both sides about every line. With an older version than the table's, what the table takes and the assembler
+    does not is no disagreement: forms are not held to the version that introduced them.
+    """
+    theirs = rejected(ptxas, [line.text for line in lines], target, version)
     accepted = refused = 0
     differences = []
     for index, line in enumerate(lines):
@@ -62,6 +64,8 @@ def compare(ptxas: Path, lines: Sequence[Line], target: str) -> Comparison:
         if (ours is None) == (their is None):
             accepted += ours is None
             refused += ours is not None
+            continue
+        if ours is None and version != VERSION:
             continue
         accepts, words = ("table", their) if ours is None else ("ptxas", ours)
         differences.append(

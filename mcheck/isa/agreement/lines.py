@@ -70,7 +70,8 @@ def sample(arg: Arg, q: Mapping[str, str], number: int) -> Sample:
     count = arg.count(q) if arg.count is not None else None
     type_name = type_of(arg, q)
     if arg.kind == "tensor":
-        return memory(reg("rd", number), vector([reg("r", number + i) for i in range(count or 0)]))
+        inner = (sample(one, q, number + 20) for one in arg.given(q))
+        return memory(reg("rd", number), *inner, vector([reg("r", number + i) for i in range(count or 0)]))
     if count is not None:
         return vector([_scalar(arg, type_name, number + i) for i in range(count)])
     return _scalar(arg, type_name, number)

@@ -38,9 +38,9 @@ def find() -> Path | None:
     return Path(found) if found else None
 
 
-def _module(lines: Sequence[str], target: str) -> tuple[str, int]:
+def _module(lines: Sequence[str], target: str, version: str) -> tuple[str, int]:
     """A module with one instruction per line, and the number of the line before the first."""
-    head = [f".version {VERSION}", f".target {target}", ".address_size 64"]
+    head = [f".version {version}", f".target {target}", ".address_size 64"]
     head += [f".{space} .align 128 .b8 {name}[1024];" for name, space in OBJECTS.items() if space != "shared"]
     head += [".visible .entry k()", "{"]
     head += [f".{space} .align 128 .b8 {name}[1024];" for name, space in OBJECTS.items() if space == "shared"]
@@ -58,9 +58,9 @@ def run(ptxas: Path, text: str, options: Sequence[str]) -> str:
     return done.stdout + done.stderr
 
 
-def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
+def _ask(ptxas: Path, lines: Sequence[str], target: str, version: str) -> dict[int, str]:
     """The accused lines, by index, with what is said of them; the sentinel's index is the number of lines."""
-    text, offset = _module(lines, target)
+    text, offset = _module(lines, target, version)
     said = run(ptxas, text, ("-arch", target, "-O0", "-c"))
     accused: dict[int, str] = {}
     for message in said.splitlines():
@@ -69,43 +69,44 @@ def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
             accused.setdefault(int(found[1]) - offset - 1, found[3])
     words = "\n".join(message for message in said.splitlines() if "; warning" not in message)
     if not words.strip():  # it has crashed
-        return _find_crash(ptxas, lines, target)
+        return _find_crash(ptxas, lines, target, version)
     if not accused:
         raise InternalError(f"ptxas accuses no line: {words[:500]}")
     return accused
 
 
-def _find_crash(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
+def _find_crash(ptxas: Path, lines: Sequence[str], target: str, version: str) -> dict[int, str]:
     """What is said of a half of the lines, if the assembler crashes on all of them: 13.5 does on ``_`` as an operand of
     ``multimem.red``.
     """
     if len(lines) < 2:
         return dict.fromkeys(range(len(lines)), "the assembler crashes")
     middle = len(lines) // 2
-    first = {k: words for k, words in _ask(ptxas, lines[:middle], target).items() if k < middle}
+    first = {k: words for k, words in _ask(ptxas, lines[:middle], target, version).items() if k < middle}
     if first:
         return first
-    return {k + middle: words for k, words in _ask(ptxas, lines[middle:], target).items()}
+    return {k + middle: words for k, words in _ask(ptxas, lines[middle:], target, version).items()}
 
 
 AT_ONCE = 500
 """Lines of a module: there are errors that the assembler ends with, so hundreds of runs, which cost by the line."""
 
 
-def rejected(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
-    """The lines that the assembler rejects, by index, with its words."""
+def rejected(ptxas: Path, lines: Sequence[str], target: str, version: str = VERSION) -> dict[int, str]:
+    """The lines that the assembler rejects in modules of a PTX version, by index, with its words."""
     found: dict[int, str] = {}
     for first in range(0, len(lines), AT_ONCE):
-        found.update(_rejected(ptxas, lines, range(first, min(first + AT_ONCE, len(lines))), target))
+        some = range(first, min(first + AT_ONCE, len(lines)))
+        found.update(_rejected(ptxas, lines, some, target, version))
     return found
 
 
-def _rejected(ptxas: Path, lines: Sequence[str], which: Iterable[int], target: str) -> dict[int, str]:
+def _rejected(ptxas: Path, lines: Sequence[str], which: Iterable[int], target: str, version: str) -> dict[int, str]:
     """Those of some lines, which make one module."""
     found: dict[int, str] = {}
     alive = list(which)
     while True:
-        accused = _ask(ptxas, [lines[index] for index in alive], target)
+        accused = _ask(ptxas, [lines[index] for index in alive], target, version)
         hit = {alive[index]: words for index, words in accused.items() if 0 <= index < len(alive)}
         if not hit:
             return found

@@ -35,12 +35,13 @@ MODULES: dict[str, str] = {
     ),
     "tensor": "cp.async.bulk.tensor cp.reduce.async.bulk.tensor cp.async.bulk.prefetch.tensor prefetch",
     "async_store": "st.async red.async",
-    "tensormap": "tensormap.replace tensormap.cp_fenceproxy",
+    "tensormap": "tensormap.replace tensormap.query tensormap.cp_fenceproxy",
     "wgmma": "wgmma.mma_async wgmma.fence wgmma.commit_group wgmma.wait_group",
     "tensor_memory": (
-        "tcgen05.alloc tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.ld.red tcgen05.st "
-        "tcgen05.wait::ld tcgen05.wait::st tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync "
-        "tcgen05.mma tcgen05.mma.sp tcgen05.mma.ws tcgen05.mma.ws.sp tcgen05.cp tcgen05.shift tcgen05.commit"
+        "tcgen05.alloc tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.ld.red "
+        "tcgen05.ld.red.spcompress tcgen05.st tcgen05.wait::ld tcgen05.wait::st "
+        "tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync tcgen05.mma tcgen05.mma.sp "
+        "tcgen05.mma.ws tcgen05.mma.ws.sp tcgen05.cp tcgen05.shift tcgen05.commit"
     ),
 }
 """The names of the families in each module, in the order of the table."""

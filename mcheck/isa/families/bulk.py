@@ -30,6 +30,7 @@ MULTICAST = Slot(
     optional=True,
     needs={"multicast::cluster::32b": ("sm_107f",)},
     ptx={"multicast::cluster::16b": "9.4", "multicast::cluster::32b": "9.4"},
+    unmodelled=("multicast::cluster::32b",),
 )
 CTA_MASK = Arg("ctaMask", "src", "u16", when=lambda q: q.get("multicast", "multicast::cluster::32b")[-3:] != "32b")
 WIDE_CTA_MASK = Arg("ctaMask32", "src", "u32", when=one_of("multicast", "multicast::cluster::32b"))
@@ -73,6 +74,7 @@ REPORT = Slot(
     optional=True,
     needs=dict.fromkeys(_REPORTS, ("sm_107f",)),
     ptx=dict.fromkeys(_REPORTS, "9.4"),
+    unmodelled=_REPORTS[1:],
 )
 """What a copy reports to an mbarrier of layout v1 (PTX ISA 9.4, 9.7.15.16.10)."""
 
@@ -82,22 +84,14 @@ _IGNORE_OOB = Slot("ignore_oob", ("ignore_oob",), optional=True, ptx={"ignore_oo
 _IGNORED = tuple(Arg(f"ignoreBytes{side}", "src", "u32", when=is_given("ignore_oob")) for side in ("Left", "Right"))
 
 
-def reports(q: Qualifiers) -> bool:
-    """Does a copy report to its mbarrier?"""
-    return q.get("report_mechanism", "mbarrier::report::disabled") != "mbarrier::report::disabled"
-
-
 def _is_modelled(match: Match) -> bool:
-    """Copies to at most 16 CTAs, without reports, of bytes that all have a value; strong ones of whole elements (Q40).
-    Reductions of gpu and sys scope, which are the scopes that they have by default, and of ``.f32`` those that flush
-    subnormals.
+    """Copies of bytes that all have a value; strong ones of whole elements (Q40). Reductions of gpu and sys scope,
+    which are the scopes that they have by default, and of ``.f32`` those that flush subnormals.
     """
     q = match.q
     ignored = [value(match.args[arg.name]) for arg in _IGNORED if arg.name in match.args]
     return (
-        not reports(q)
-        and not ("noftz" in q and q["type"] == "f32")
-        and q.get("multicast") != "multicast::cluster::32b"
+        not ("noftz" in q and q["type"] == "f32")
         and all(expr == Const(0) for expr in ignored)
         and not (q.get("sem") == "relaxed" and "cp_mask" in q)
         and ("redOp" not in q or q.get("scope", "gpu") in ("gpu", "sys"))
@@ -149,7 +143,7 @@ def _directions(strong: bool) -> tuple[Variant, ...]:
             args=(_DST, _SRC, _SIZE, *_IGNORED, _MBAR, CACHE_POLICY),
             rules=(
                 Rule(
-                    lambda q: "ignore_oob" not in q or not reports(q),
+                    lambda q: "ignore_oob" not in q or q.get("report_mechanism") not in REPORT.unmodelled,
                     "report_mechanism",
                     "'.{report_mechanism}' does not go with '.ignore_oob'",
                     ".mbarrier::report::disabled",
@@ -366,6 +360,16 @@ MULTIMEM_REDUCE = Family(
 )
 
 
+KEPT_OR_HINT = Slot(
+    "cache_hint",
+    ("L2::cache_hint", "L2::evict_last"),
+    optional=True,
+    needs={"L2::evict_last": ("sm_107f",)},
+    ptx={"L2::evict_last": "9.4"},
+)
+KEPT_POLICY = Arg("cache-policy", "src", "u64", when=one_of("cache_hint", "L2::cache_hint"))
+
+
 def _prefetch(match: Match) -> Op:
     return Prefetch(src=address(match.args["srcMem"]), size=value(match.args["size"]), **match.common)
 
@@ -381,8 +385,8 @@ PREFETCH = Family(
     undefined=("size is not a multiple of 16",),
     variants=(
         Variant(
-            slots=(Slot("level", ("L2",)), space("src", "global"), CACHE_HINT),
-            args=(_SRC, _SIZE, CACHE_POLICY),
+            slots=(Slot("level", ("L2",)), space("src", "global"), KEPT_OR_HINT),
+            args=(_SRC, _SIZE, KEPT_POLICY),
             lower=_prefetch,
         ),
     ),
@@ -394,12 +398,11 @@ def _commit(match: Match) -> Op:
 
 
 _RESTRICTIONS = ("sync_restrict::proxy::async", "sync_restrict::shared::cta", "sync_restrict::shared::cluster")
+"""What a wait for one of the spaces orders has no text that we know (open question Q38)."""
 
 
 def _wait(match: Match) -> Op:
     restrict = match.q.get("restrict", "").removeprefix("sync_restrict::")
-    if restrict.startswith("shared"):  # what such a wait orders has no text that we know (open question Q38)
-        return unsupported(match)
     pending, read = value(match.args["N"]), "read" in match.q
     return WaitGroup(family="bulk", pending=pending, read=read, restrict=restrict or None, **match.common)
 
@@ -424,7 +427,13 @@ WAIT = Family(
         Variant(
             slots=(
                 Slot("read", ("read",), optional=True),
-                Slot("restrict", _RESTRICTIONS, optional=True, ptx=dict.fromkeys(_RESTRICTIONS, "9.5")),
+                Slot(
+                    "restrict",
+                    _RESTRICTIONS,
+                    optional=True,
+                    ptx=dict.fromkeys(_RESTRICTIONS, "9.5"),
+                    unmodelled=_RESTRICTIONS[1:],
+                ),
             ),
             rules=(
                 Rule(

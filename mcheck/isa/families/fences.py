@@ -200,7 +200,7 @@ PROXY = Family(
                 _ASYNC_HALF,
                 Slot("half", ("release",)),
                 Slot("restrict", ("sync_restrict::shared::cluster::read",)),
-                Slot("scope", ("cluster",)),
+                Slot("scope", ("cta", "cluster"), unmodelled=("cta",)),  # no text says what a narrower one is for
             ),
             lower=_half,
             needs=SM_90,

@@ -15,7 +15,6 @@ from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Varian
 INT = ("u16", "u32", "u64", "s16", "s32", "s64")
 SIGNED = ("s16", "s32", "s64")
 BITS = ("b16", "b32", "b64")
-FLOAT = ("f32", "f64", "f16", "f16x2", "bf16", "bf16x2")
 
 
 def type_slot(*values: str, name: str = "type") -> Slot:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from mcheck.ir.ops import Op, Prefetch, TensorCopy
-from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, REPORT, WIDE_CTA_MASK, reports, space
+from mcheck.isa.families.bulk import (
+    CTA_MASK,
+    GROUP,
+    KEPT_OR_HINT,
+    KEPT_POLICY,
+    MBARRIER,
+    MULTICAST,
+    REPORT,
+    WIDE_CTA_MASK,
+    space,
+)
 from mcheck.isa.families.common import (
     CACHE_HINT,
     CACHE_POLICY,
     SM_90,
     address,
     coordinates,
+    is_given,
     optional_value,
-    unsupported,
     values,
 )
 from mcheck.isa.kinds import Kind
@@ -59,7 +69,7 @@ _CTA_GROUP = Slot(
     needs={"cta_group::1": _SPECIFIC, "cta_group::2": _SPECIFIC},
     ptx={"cta_group::1": "8.6", "cta_group::2": "8.6"},
 )
-_RULES = (
+_MODES = (
     Rule(
         lambda q: q.get("load_mode") not in (*IM2COL, "im2col_no_offs") or dimensions(q) >= 3,
         "dim",
@@ -74,7 +84,57 @@ _RULES = (
     ),
 )
 
-_MAP = Arg("tensorMap", "tensor", count=coordinate_count, generic=("global", "const", "param"))
+_NEWEST = ("sm_107f",)
+_OVERRIDES = (
+    Slot(
+        "override",
+        ("override::global_address",),
+        optional=True,
+        needs={"override::global_address": _NEWEST},
+        ptx={"override::global_address": "9.4"},
+        unmodelled=("override::global_address",),
+    ),
+    Slot("resize", ("override::global_dim", "override::global_dim_stride"), optional=True),
+)
+"""What an instruction has instead of fields of its map. The assembler and cuda::ptx have it; no text is known."""
+_RULES = (
+    *_MODES,
+    Rule(
+        lambda q: (
+            "resize" not in q
+            or (
+                q.get("load_mode", "tile") == "tile"
+                and "override" in q
+                and (dimensions(q) == 1) != ("stride" in q["resize"])
+            )
+        ),
+        "resize",
+        "'.{resize}' does not go with these qualifiers",
+        ".override::global_dim with .1d, else .override::global_dim_stride, of tiles and of an address",
+    ),
+)
+
+
+def _is_resized(q: Qualifiers) -> bool:
+    return "resize" in q
+
+
+def _has_strides(q: Qualifiers) -> bool:
+    return "stride" in q.get("resize", "")
+
+
+_MAP = Arg(
+    "tensorMap",
+    "tensor",
+    count=coordinate_count,
+    generic=("global", "const", "param"),
+    inner=(
+        Arg("newAddress", "src", "u64", when=is_given("override")),
+        Arg("newDims", "src", "u16", count=dimensions, when=_is_resized),
+        Arg("newStrides", "src", "u32", count=lambda q: dimensions(q) - 1, when=_has_strides),
+        Arg("newStrideBits", "src", "u16", when=_has_strides),
+    ),
+)
 _INFO = Arg("im2colInfo", "src", "u16", count=info_count, when=lambda q: q.get("load_mode") in IM2COL)
 _UNDEFINED = (
     "a shared address is not aligned to 16 bytes",
@@ -85,8 +145,6 @@ _UNDEFINED = (
 
 def _load(match: Match) -> Op:
     q, args = match.q, match.args
-    if reports(q) or q.get("multicast") == "multicast::cluster::32b":
-        return unsupported(match)
     info = args.get("im2colInfo")
     return TensorCopy(
         kind="load",
@@ -140,6 +198,7 @@ TENSOR = Family(
                 REPORT,
                 _CTA_GROUP,
                 CACHE_HINT,
+                *_OVERRIDES,
             ),
             args=(Arg("dstMem", "mem", space="$dst"), _MAP, Arg("mbar", "mem", space="shared"), _INFO, CACHE_POLICY),
             rules=_RULES,
@@ -160,6 +219,7 @@ TENSOR = Family(
                 REPORT,
                 _CTA_GROUP,
                 CACHE_HINT,
+                *_OVERRIDES,
             ),
             args=(
                 Arg("dstMem", "mem", space="$dst"),
@@ -189,6 +249,7 @@ TENSOR = Family(
                 ),
                 GROUP,
                 CACHE_HINT,
+                *_OVERRIDES,
             ),
             args=(_MAP, Arg("srcMem", "mem", space="$src"), CACHE_POLICY),
             rules=_RULES,
@@ -218,6 +279,7 @@ REDUCE = Family(
                 Slot("load_mode", ("tile", "im2col_no_offs"), optional=True),
                 GROUP,
                 CACHE_HINT,
+                *_OVERRIDES,
             ),
             args=(_MAP, Arg("srcMem", "mem", space="$src"), CACHE_POLICY),
             rules=_RULES,
@@ -244,8 +306,15 @@ PREFETCH = Family(
     proxy="async",
     variants=(
         Variant(
-            slots=(_DIM, Slot("level", ("L2",)), space("src", "global"), _load_mode(_SPECIFIC), CACHE_HINT),
-            args=(_MAP, _INFO, CACHE_POLICY),
+            slots=(
+                _DIM,
+                Slot("level", ("L2",)),
+                space("src", "global"),
+                _load_mode(_SPECIFIC),
+                KEPT_OR_HINT,
+                *_OVERRIDES,
+            ),
+            args=(_MAP, _INFO, KEPT_POLICY),
             rules=_RULES,
             lower=_prefetch,
         ),
@@ -278,6 +347,17 @@ PREFETCH_MAP = Family(
             needs=SM_90,
             ptx="8.0",
             proxy="tensormap",
+        ),
+        Variant(
+            name="cache line of a valid address",
+            slots=(
+                Slot("space", ("global",), optional=True, kind="space"),
+                Slot("level", ("L1::32B",)),
+                Slot("valid", ("valid_addr",)),
+            ),
+            args=(Arg("a", "mem", space="$space", generic=("global", "shared")),),
+            lower=_prefetch_line,
+            needs=SM_90,
         ),
         Variant(
             name="cache line",

@@ -13,7 +13,8 @@ from dataclasses import replace
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import CELL
 from mcheck.ir.ops import Alu, Fence, Op, TensorCommit, TensorCore, TensorMove, WaitGroup
-from mcheck.isa.families.common import ZERO, address, is_given, optional_value, value
+from mcheck.isa.families.bulk import CTA_MASK, MULTICAST, WIDE_CTA_MASK
+from mcheck.isa.families.common import ZERO, address, optional_value, value
 from mcheck.isa.instruction import Address, Scalar
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
@@ -25,6 +26,7 @@ _SYNC = (Slot("sync", ("sync",)), Slot("aligned", ("aligned",)))
 _GROUP = Slot("cta_group", ("cta_group::1", "cta_group::2"))
 _B32 = Slot("type", ("b32",), kind="type")
 _COLUMNS = Arg("nCols", "src", "u32")
+_EXCLUSIVE = Slot("exclusive", ("exclusive",), optional=True, unmodelled=("exclusive",))
 
 CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By the shape of a ``ld`` or ``st``, columns for each repetition."""
@@ -34,6 +36,7 @@ _REDUCED_SHAPE = Slot("shape", ("32x32b", "16x32bx2"))
 _NUM = Slot("num", _NUMBERS)
 _PACK = Slot("pack", ("pack::16b",), optional=True)
 _UNPACK = Slot("pack", ("unpack::16b",), optional=True)
+_RESTRICTIONS = tuple(f"sync_restrict::shared::{what}" for what in ("cta", "cluster", "read::mma::a"))
 _HELD = Arg("r", "list")
 _LOADED = Arg("r", "list", written=True)
 _PLACE = Arg("taddr", "mem", space="tensor")
@@ -153,6 +156,13 @@ _SCALES = (Arg("scale-A", "range"), Arg("scale-B", "range"))
 _TRAILING = (Arg("idesc", "src", "b32", optional=True), Arg("enable-input-d", "pred", optional=True))
 _USES = ("fill", "use", "lastuse", "discard")
 _COLLECTOR = Slot("collector", tuple(f"collector::a::{use}" for use in _USES), optional=True)
+_COLLECTOR_OF_B = Slot(
+    "collector_b",
+    tuple(f"collector::b::{use}" for use in _USES),
+    optional=True,
+    needs=dict.fromkeys((f"collector::b::{use}" for use in _USES), ("sm_107f",)),
+    unmodelled=tuple(f"collector::b::{use}" for use in _USES),
+)
 _COLLECTORS_OF_B = Slot(
     "collector", tuple(f"collector::b{number}::{use}" for number in range(4) for use in _USES), optional=True
 )
@@ -175,8 +185,8 @@ _SCALE_SIZE = Rule(
     "the size of a scale factor's block does not go with '.{kind}'",
     lambda q: " or ".join(f".{size}" for size in _OF_KIND[q["kind"]]),
 )
-_SCALED_SLOTS = (_GROUP, _SCALED, _BLOCK_SCALE, _SCALE_VEC, _COLLECTOR)
-_DENSE = (_GROUP, _KIND, _ASHIFT, _COLLECTOR)
+_SCALED_SLOTS = (_GROUP, _SCALED, _BLOCK_SCALE, _SCALE_VEC, _COLLECTOR, _COLLECTOR_OF_B)
+_DENSE = (_GROUP, _KIND, _ASHIFT, _COLLECTOR, _COLLECTOR_OF_B)
 _STATIONARY = (_ONE_CTA, _KIND, _COLLECTORS_OF_B)
 
 
@@ -241,7 +251,7 @@ FAMILIES = (
         "9.7.16.7.1",
         "allocate columns of tensor memory",
         Variant(
-            slots=(_GROUP, *_SYNC, Slot("space", ("shared::cta",), optional=True, kind="space"), _B32),
+            slots=(_EXCLUSIVE, _GROUP, *_SYNC, Slot("space", ("shared::cta",), optional=True, kind="space"), _B32),
             args=(Arg("dst", "mem", space="$space", generic=("shared",)), _COLUMNS),
             lower=_alloc,
         ),
@@ -251,7 +261,7 @@ FAMILIES = (
         Kind.TMEM_RELEASE,
         "9.7.16.7.1",
         "free columns of tensor memory",
-        Variant(slots=(_GROUP, *_SYNC, _B32), args=(Arg("taddr", "src", "u32"), _COLUMNS), lower=_dealloc),
+        Variant(slots=(_EXCLUSIVE, _GROUP, *_SYNC, _B32), args=(Arg("taddr", "src", "u32"), _COLUMNS), lower=_dealloc),
     ),
     _family(
         "relinquish_alloc_permit",
@@ -287,6 +297,29 @@ FAMILIES = (
         ),
         needs=_REDUCING,
         ptx="8.8",
+        proxy="async",
+    ),
+    _family(
+        "ld.red.spcompress",
+        Kind.TMEM_LOAD,
+        "9.7.16.8.1",
+        "load registers from tensor memory without zeros, with the least or greatest of each lane",
+        Variant(
+            slots=(
+                *_SYNC,
+                Slot("shape", ("32x32b",)),
+                Slot("num", _NUMBERS[2:]),
+                Slot("op", ("min", "max")),
+                Slot("sparsity", ("sp::2:4",), unmodelled=("sp::2:4",)),
+                *_FLOATING,
+                Slot("type", ("f32",), kind="type"),
+                Slot("metatype", ("b2",), kind="type"),
+            ),
+            args=(Arg("spmeta", "list", written=True), _LOADED, Arg("redval", "dst", "b32"), _PLACE),
+            lower=_move,
+        ),
+        needs=("sm_107a",),
+        ptx="9.4",
         proxy="async",
     ),
     _family(
@@ -387,13 +420,17 @@ FAMILIES = (
                 _GROUP,
                 Slot("completion", ("mbarrier::arrive::one",)),
                 Slot("space", ("shared::cluster",), optional=True, kind="space"),
-                Slot("multicast", ("multicast::cluster",), optional=True),
+                Slot(
+                    "restrict",
+                    _RESTRICTIONS,
+                    optional=True,
+                    needs={_RESTRICTIONS[-1]: ("sm_107f",)},
+                    unmodelled=_RESTRICTIONS,
+                ),
+                MULTICAST,
                 Slot("type", ("b64",), kind="type"),
             ),
-            args=(
-                Arg("mbar", "mem", space="$space", generic=("shared",)),
-                Arg("ctaMask", "src", "u16", when=is_given("multicast")),
-            ),
+            args=(Arg("mbar", "mem", space="$space", generic=("shared",)), CTA_MASK, WIDE_CTA_MASK),
             lower=_commit,
         ),
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.ir.ops import Op, TensormapCopyFence, TensormapReplace
-from mcheck.isa.families.common import SM_90, address, optional_value, scope_slot, value
+from mcheck.isa.families.common import SM_90, address, optional_value, scope_slot, unsupported, value
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
@@ -24,6 +26,11 @@ _CODES: tuple[tuple[str, int, dict[int, tuple[str, ...]], tuple[str, ...]], ...]
 """The fields that hold a code: the greatest code, the codes of newer parts, the targets that know the field."""
 
 
+_CLASSES = ("alloc_large", "alloc_small", "alloc_same")
+_CLASS = Slot("class", _CLASSES, optional=True, ptx=dict.fromkeys(_CLASSES, "9.5"), unmodelled=_CLASSES)
+"""The class of the allocation that a map points into (PTX 9.5)."""
+
+
 def _replace(match: Match) -> Op:
     q = match.q
     space = q.get("space", "generic")
@@ -39,12 +46,18 @@ def _replace(match: Match) -> Op:
 
 
 def _variant(
-    name: str, fields: tuple[str, ...], type_name: str, ordinal: bool, new_value: Arg, needs: tuple[str, ...] = ()
+    name: str,
+    fields: tuple[str, ...],
+    type_name: str,
+    ordinal: bool,
+    new_value: Arg,
+    needs: tuple[str, ...] = (),
+    besides: tuple[Slot, ...] = (),
 ) -> Variant:
     order = (Arg("ord", "imm", low=0, high=4),) if ordinal else ()
     return Variant(
         name=name,
-        slots=(_MODE, Slot("field", fields), _SPACE, _OBJECT, Slot("type", (type_name,))),
+        slots=(_MODE, Slot("field", fields), *besides, _SPACE, _OBJECT, Slot("type", (type_name,))),
         args=(_ADDR, *order, new_value),
         lower=_replace,
         needs=needs,
@@ -60,13 +73,37 @@ REPLACE = Family(
     needs=_TARGETS,
     undefined=("the address is not that of a tensor map", "the value is illegal for the field"),
     variants=(
-        _variant("address", ("global_address",), "b64", False, Arg("new_val", "src", "b64")),
+        _variant("address", ("global_address",), "b64", False, Arg("new_val", "src", "b64"), besides=(_CLASS,)),
+        Variant(
+            name="class of the allocation",
+            slots=(_MODE, replace(_CLASS, values=_CLASSES[:2], optional=False), _SPACE, _OBJECT),
+            args=(_ADDR,),
+            lower=unsupported,
+            ptx="9.5",
+        ),
         _variant("rank", ("rank",), "b32", False, Arg("new_val", "src", "b32")),
         _variant("extent", ("box_dim", "global_dim", "element_stride"), "b32", True, Arg("new_val", "src", "u32")),
         _variant("stride", ("global_stride",), "b64", True, Arg("new_val", "src", "b64")),
         *(
             _variant(name, (name,), "b32", False, Arg("new_val", "imm", low=0, high=greatest, value_needs=newer), needs)
             for name, greatest, newer, needs in _CODES
+        ),
+    ),
+)
+
+
+QUERY = Family(
+    name="tensormap.query",
+    kind=Kind.UNKNOWN,
+    section="9.7.9.28",
+    title="ask a tensor map for the class of the allocation",
+    ptx="9.5",
+    needs=_TARGETS,
+    variants=(
+        Variant(
+            slots=(Slot("what", ("alloc_class_large",), kind="name"), _SPACE, _OBJECT),
+            args=(Arg("p", "dst", "pred"), _ADDR),
+            lower=unsupported,
         ),
     ),
 )
@@ -108,4 +145,4 @@ COPY_FENCE = Family(
     ),
 )
 
-FAMILIES = (REPLACE, COPY_FENCE)
+FAMILIES = (REPLACE, QUERY, COPY_FENCE)

@@ -24,8 +24,8 @@ from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, ComesBack, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 from mcheck.simt.execution.path_condition import PathCondition
-from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.execution.value_numbering import result_namer
+from mcheck.simt.execution.value_tests import AwaitedValue
 
 Fetch = Callable[[], tuple[Word, Quality]]
 FindWaits = Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]]

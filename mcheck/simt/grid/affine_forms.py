@@ -18,7 +18,7 @@ from mcheck.base.errors import Span
 from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
 from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.grid.space import MAX_SYMBOLS, Space, trim_slopes
+from mcheck.simt.grid.space import Space, trim_slopes
 from mcheck.simt.parametric.affine import MAX_SLOPE, Numbers, Rule, Slopes, Value, rule_of
 
 Conditions = NDArray[np.int32]
@@ -288,8 +288,3 @@ def _invariant_if(test: str, apart: int, slopes: list[int]) -> frozenset[Inequal
     if apart > 0:
         return frozenset({(down, apart - 1)})
     return frozenset({(up, 0), (down, 0)})
-
-
-def no_slopes(lanes: int) -> Slopes:
-    """The slopes of values that are the same in all clusters."""
-    return np.zeros((MAX_SYMBOLS, lanes), np.int64)

@@ -34,7 +34,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements
-from mcheck.simt.execution.polling_loops import AwaitedValue, as_number
+from mcheck.simt.execution.value_tests import AwaitedValue, as_number
 from mcheck.simt.grid.cluster_accesses import (
     Access,
     AccessReader,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
+from mcheck.frontend.ptx.lane_arithmetic import Word, is_packed, type_bits
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
@@ -169,7 +169,11 @@ class CountUses:
     def _keeps_number(statement: ptx.Statement) -> bool:
         """Whether the result grows with the number as its operand does: a move, or the addition of a constant."""
         opcode, operands = statement.opcode, statement.operands
-        if not all(isinstance(o, ptx.Register | ptx.Immediate) for o in operands) or opcode.type[0] not in "bus":
+        if (
+            not all(isinstance(o, ptx.Register | ptx.Immediate) for o in operands)
+            or opcode.type[0] not in "bus"
+            or is_packed(opcode.type)
+        ):
             return False
         plain = len(opcode.parts) == 2 and isinstance(operands[1], ptx.Register)
         if opcode.name == "mov":

@@ -32,7 +32,7 @@ from mcheck.ir.program import Program, Thread
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.execution.polling_loops import places_after
+from mcheck.simt.execution.register_reads import places_after
 from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.grid.only_path import LEARNED
 

@@ -21,6 +21,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
+from mcheck.simt.grid.footprint import Memory
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.trace_extraction import follow_paths
 
@@ -167,13 +168,15 @@ def with_count(launch: Launch, counter: Counter, value: int) -> Launch:
     return _with_buffers(launch, changed)
 
 
-def without_contents(launch: Launch, written: Sequence[tuple[str, int]], counter: Counter | None) -> Launch:
-    """The launch without what it says of the contents of these bytes, by buffer and offset, and of those behind them.
-    Raises ``NotCounted`` if the counter is among those.
+def without_contents(launch: Launch, written: Sequence[tuple[Memory, int]], counter: Counter | None) -> Launch:
+    """The launch without what it says of the contents of these bytes of buffers, and of those behind them, and
+    without what the module says of these variables. Raises ``NotCounted`` if the counter is among those.
     """
-    least: dict[str, int] = {}
-    for name, offset in written:
-        least[name] = min(offset, least.get(name, offset))
+    lost = {name for (kind, name), _ in written if kind == "variable"}
+    launch = replace(launch, forgotten=launch.forgotten | lost)
+    least = {name: offset for (kind, name), offset in written if kind == "buffer"}
+    if not least:
+        return launch
     if counter is not None and least.get(counter.buffer, counter.offset + counter.size) < counter.offset + counter.size:
         raise NotCounted("the initial value of the counter stands behind bytes that are written")
     return _with_buffers(launch, lambda b: replace(b, initial=b.initial[: least[b.name]]) if b.name in least else b)

@@ -27,7 +27,9 @@ from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.execution.polling_loops import LOOKAHEAD, AwaitedValue, find_awaited, find_tests
+from mcheck.simt.execution.polling_loops import LOOKAHEAD
+from mcheck.simt.execution.value_tests import AwaitedValue, find_tests
+from mcheck.simt.execution.value_waits import find_awaited
 from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.instructions.access_operands import to_generic
 

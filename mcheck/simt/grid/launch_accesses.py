@@ -15,11 +15,11 @@ from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch, cta_name
 from mcheck.frontend.ptx.memory_layout import POINTER, UNKNOWN_GLOBAL
-from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.module import Module, qualified_name
 from mcheck.isa.kinds import GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map import element_size
 from mcheck.simt.execution.cluster import EXITED, Cluster
-from mcheck.simt.grid.footprint import ANY, Footprint, Form
+from mcheck.simt.grid.footprint import ANY, Footprint, Form, Memory
 from mcheck.simt.grid.launch_watch import LaunchWatch, Placement, Releases
 from mcheck.simt.grid.regions import Extent, Region, regions_of
 from mcheck.simt.grid.space import AXES, Space, trim_slopes
@@ -34,8 +34,6 @@ MAX_CLUSTERS = 1 << 17
 SAMPLE = 4096
 """Number of clusters of a larger grid among which common bytes are searched."""
 
-Memory = tuple[str, str]
-"""What launches share: ``("buffer", name)`` or ``("variable", name)``."""
 ANYWHERE: Memory = ("", "")
 """The memory of an access whose address is not known."""
 
@@ -271,7 +269,7 @@ def _memories(module: Module, launch: Launch, runner: Runner) -> Mapping[int, Me
     for owner, variables in owners:
         for name, item in variables.items():
             if item.space == "global":
-                found[places.symbols[owner, name]] = "variable", f"{owner}.{name}" if owner else name
+                found[places.symbols[owner, name]] = "variable", qualified_name(owner, name)
     if ("", UNKNOWN_GLOBAL) in places.symbols:
         found[places.symbols["", UNKNOWN_GLOBAL]] = ANYWHERE
     for argument in launch.arguments:

@@ -23,9 +23,9 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import AwaitedValue, as_number
 from mcheck.simt.execution.strong_writes import written_by_atomic
 from mcheck.simt.execution.two_valued_locks import TwoValuedLock
+from mcheck.simt.execution.value_tests import AwaitedValue, as_number
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,

@@ -18,7 +18,7 @@ from mcheck.simt.execution.barrier_waits import (
 from mcheck.simt.execution.cluster import Cluster, ComesBack
 from mcheck.simt.execution.compiler import Compiler, FindBarrierWait
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.polling_loops import AwaitedValue
+from mcheck.simt.execution.value_tests import AwaitedValue
 
 
 def lone_lanes(c: Cluster, mask: Mask) -> list[int]:

@@ -9,7 +9,7 @@ from mcheck.frontend.litmus.error_recovery import MAX_MISTAKES, position_of
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, find_fault
+from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, check_modelled, find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.reachability import reachable_places
 from mcheck.isa.kinds import JUMPS, Kind
@@ -103,6 +103,7 @@ def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int
         return computation_step(k, unit, statement, at)
     maker = STEP_MAKERS.get(statement.kind)
     try:
+        check_modelled(statement)
         if maker is None:
             operation_template(unit.function, statement)  # raises if it is not an instruction at all
             raise Unsupported(f"'{statement.text}' is not followed")

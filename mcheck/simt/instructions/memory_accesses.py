@@ -22,9 +22,9 @@ from mcheck.isa.opcode import READONLY, read_opcode
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
+from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_lanes,

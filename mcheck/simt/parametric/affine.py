@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, low_mask, to_number, truncate, type_bits
+from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, is_packed, low_mask, to_number, truncate, type_bits
 from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.lanes import Mask
 
@@ -118,7 +118,7 @@ class Numbers:
 def rule_of(opcode: Opcode) -> Rule | None:
     """The transfer function of an integer instruction on growing values; ``None`` if it has none."""
     name, kind = opcode.name, opcode.type
-    if opcode.has("sat") or opcode.has("cc") or kind.endswith("x2") or is_floating(kind):
+    if opcode.has("sat") or opcode.has("cc") or is_packed(kind) or is_floating(kind):
         return None
     match name:
         case "mov" | "cvta":

@@ -49,7 +49,7 @@ class KernelTerms:
 
     @cached_property
     def _names(self) -> dict[Bar, str]:
-        """The mbarriers by the names of their variables, or by their roles where a variable holds others as well."""
+        """The mbarriers by the names of their variables, or by their roles if a variable holds other things too."""
         held = Counter(name for name, _ in self._uses)
         kinds = {(name, use.role) for (name, _), use in self._uses.items()}
         mixed = {name for name, number in Counter(name for name, _ in kinds).items() if number > 1}

@@ -29,7 +29,6 @@ from mcheck.tools.lsp.worker import Job
 PAUSE = 0.15
 """Seconds without an edit after which a text is checked."""
 CODE = r"\b[A-Z]{2,5}\d{3}\b"
-PAGES = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,

@@ -24,6 +24,7 @@ from tests.checking.modules.test_modules_gpus import ONE, ZERO, receive, signal,
 ADD = "multimem.red.release.sys.global.add.u32 [%rd4], 1;"
 ALIAS = "fence.proxy.alias;"
 NEWEST = HEAD.replace("8.7", "9.5")
+TO_TILE = "shared::cta.global.mbarrier::complete_tx::bytes"
 
 
 def pair(sender: str, receiver: str, *, second: tuple[str, str] = ("a", "m"), **more: Any) -> Result:
@@ -76,6 +77,24 @@ def test_data_by_the_mapping_and_a_flag_by_an_address() -> None:
     narrow = pair(right.replace("release.sys", "release.gpu"), receiver, second=("a", "c"), a=ZERO)
     assert narrow.verdict == "finding"
     assert {f.code for f in narrow.findings} <= {"RACE001", "RACE010"}
+
+
+def test_halves_of_the_alias_fence() -> None:
+    """What is stored by the mapping is released, and acquired where it is read by the copy's own address (PTX 9.4)."""
+    store = "multimem.st.weak.global.u32 [%rd4], 1;"
+    release, acquire = "fence.proxy.alias.release.sys;", "fence.proxy.alias.acquire.sys;"
+
+    def answer(before: str, after: str) -> Result:
+        flag = "st.relaxed.sys.global.u32 [%rd1], 1;"
+        sender = kernel("send", store, "fence.release.sys;", before, flag, width=1)
+        wait = [line.replace("acquire", "relaxed") for line in spin("%rd1")]
+        receiver = kernel("receive", *wait, after, "fence.acquire.sys;", "ld.global.u32 %r4, [%rd4];", width=1)
+        return pair(sender, receiver, second=("a", "c"), a=ZERO)
+
+    assert answer(release, acquire).verdict == "proved"
+    for before, after in ((release, ""), ("", acquire), (acquire, release)):
+        found = answer(before, after)
+        assert [f.code for f in found.findings] == ["RACE001"]
 
 
 def test_a_flag_by_two_addresses() -> None:
@@ -139,6 +158,10 @@ def test_bulk_copies() -> None:
         "bulk_group [", "bulk_group.add.u32 ["
     )
     assert pair(reduced, reader, **wide).verdict == "proved"
+    hasty = early.replace("multimem.cp.async", "multimem.cp.reduce.async").replace(
+        "bulk_group [", "bulk_group.add.u32 ["
+    )
+    assert {f.code for f in pair(hasty, reader, **wide).findings} == {"RACE003"}
     unnamed = pair(right, reader, m=wide["b"])
     assert '"multicast"' in str(unnamed.reason)
 
@@ -159,10 +182,24 @@ def test_the_template_of_a_launch_names_the_field() -> None:
         ("fence.alias.release.sync_restrict::read.sys;", "fence.alias.release"),
         ("fabric.submit;", "'fabric'"),
         ("mbarrier.init.layout::v1.shared::cta.b64 [%r1], 2;", "layout::v1"),
+        ("fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cta;", "read.cta"),
+        (f"cp.async.bulk.{TO_TILE}.mbarrier::report::validity::per_16bytes::80 [%r1], [%rd4], 16, [%r2];", "report"),
+        (f"cp.async.bulk.{TO_TILE}.ignore_oob [%r1], [%rd4], 32, 4, 0, [%r2];", "ignore_oob"),
+        (
+            f"cp.async.bulk.{TO_TILE.replace('cta', 'cluster')}.multicast::cluster::32b [%r1], [%rd4], 16, [%r2], %r3;",
+            "32b",
+        ),
+        (
+            f"cp.async.bulk.tensor.1d.{TO_TILE}.override::global_address [%r1], [%rd1, %rd4, {{%r3}}], [%r2];",
+            "override::global_address",
+        ),
+        ("tensormap.replace.tile.alloc_large.global.b1024 [%rd4];", "alloc_large"),
+        ("tensormap.query.alloc_class_large.global.b1024 %p1, [%rd4];", "tensormap.query"),
+        ("tcgen05.dealloc.exclusive.cta_group::1.sync.aligned.b32 %r1, 32;", "exclusive"),
     ],
 )
 def test_newer_forms_are_left_open_by_name(line: str, named: str) -> None:
-    found = checked(kernel("send", line), launch("send", "a", "b") | ONE, target="sm_100a")
+    found = checked(kernel("send", line), launch("send", "a", "b") | ONE, target="sm_107a")
     assert (found.verdict, found.findings) == ("unknown", ())
     assert named in str(found.reason)
 

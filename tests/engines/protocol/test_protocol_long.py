@@ -10,7 +10,7 @@ from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
-from mcheck.frontend.litmus.periodicity import LONG
+from mcheck.frontend.litmus.parametric.periodicity import LONG
 from mcheck.ir.program import Program
 from tests.engines.protocol.late import LATE
 from tests.engines.protocol.sketches import changed

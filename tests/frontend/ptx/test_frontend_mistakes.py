@@ -104,7 +104,7 @@ def test_what_a_later_ptx_may_have_added_is_not_followed_and_no_mistake(tmp_path
     assert check(tmp_path, text).return_value == 2
     found = check(tmp_path, text.replace(".version 8.0", ".version 9.7"))
     assert found.return_value == 3
-    assert "'.novel' is not a qualifier of 'ld' (up to PTX 9.1; the module is of 9.7) (line 14)" in found.output
+    assert "'.novel' is not a qualifier of 'ld' (up to PTX 9.5; the module is of 9.7) (line 14)" in found.output
 
 
 @pytest.mark.parametrize(

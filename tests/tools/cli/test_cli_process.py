@@ -49,7 +49,7 @@ def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[st
                 "shutil",
                 "mcheck.report.finding",
                 "mcheck.checking.policy.every_n",
-                "mcheck.frontend.litmus.periodicity",
+                "mcheck.frontend.litmus.parametric.periodicity",
                 "mcheck.engines.protocol",
                 "pickle",
                 "mcheck.frontend.litmus.blocks",

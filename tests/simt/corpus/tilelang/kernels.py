@@ -106,3 +106,56 @@ def persistent(m, n, k, tile, stages, blocks):
                 T.copy(at_c, c[bx * bm, by * bn])
 
     return main
+
+
+def attention(length, width, block):
+    """One head: the keys and the values go through two rings, the weights stay in registers."""
+
+    @T.prim_func
+    def main(
+        q: T.Tensor((length, width), "float16"),
+        k: T.Tensor((length, width), "float16"),
+        v: T.Tensor((length, width), "float16"),
+        out: T.Tensor((length, width), "float16"),
+    ):
+        with T.Kernel(length // block, threads=128) as bx:
+            at_q = T.alloc_shared((block, width), "float16")
+            at_k = T.alloc_shared((block, width), "float16")
+            at_v = T.alloc_shared((block, width), "float16")
+            at_out = T.alloc_shared((block, width), "float16")
+            scores = T.alloc_fragment((block, block), "float32")
+            weights = T.alloc_fragment((block, block), "float16")
+            total = T.alloc_fragment((block, width), "float32")
+            most = T.alloc_fragment((block,), "float32")
+            before = T.alloc_fragment((block,), "float32")
+            shrunk = T.alloc_fragment((block,), "float32")
+            part = T.alloc_fragment((block,), "float32")
+            weight = T.alloc_fragment((block,), "float32")
+            T.copy(q[bx * block, 0], at_q)
+            T.clear(total)
+            T.clear(weight)
+            T.fill(most, -T.infinity("float32"))
+            for step in T.Pipelined(length // block, num_stages=2):
+                T.copy(k[step * block, 0], at_k)
+                T.clear(scores)
+                T.gemm(at_q, at_k, scores, transpose_B=True)
+                T.copy(most, before)
+                T.reduce_max(scores, most, dim=1, clear=False)
+                for i in T.Parallel(block):
+                    shrunk[i] = T.exp2(before[i] - most[i])
+                for i, j in T.Parallel(block, block):
+                    scores[i, j] = T.exp2(scores[i, j] - most[i])
+                T.reduce_sum(scores, part, dim=1)
+                for i in T.Parallel(block):
+                    weight[i] = weight[i] * shrunk[i] + part[i]
+                T.copy(scores, weights)
+                for i, j in T.Parallel(block, width):
+                    total[i, j] *= shrunk[i]
+                T.copy(v[step * block, 0], at_v)
+                T.gemm(weights, at_v, total)
+            for i, j in T.Parallel(block, width):
+                total[i, j] /= weight[i]
+            T.copy(total, at_out)
+            T.copy(at_out, out[bx * block, 0])
+
+    return main

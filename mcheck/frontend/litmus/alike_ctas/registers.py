@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.cta_forms import LinearForms
-from mcheck.frontend.litmus.cta_places import FamilyThread
+from mcheck.frontend.litmus.alike_ctas.forms import LinearForms
+from mcheck.frontend.litmus.alike_ctas.places import FamilyThread
 from mcheck.ir import ops
 from mcheck.ir.cta_family import Linear, variable
 from mcheck.ir.def_use import written_registers

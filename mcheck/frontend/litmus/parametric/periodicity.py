@@ -1,7 +1,7 @@
 """Detection of periodic loops, on the syntax tree instead of the unrolled code.
 
 Every expression of a role is a function of the loop iteration. A quasi-affine one
-(``mcheck.frontend.litmus.quasi_affine``) with period P and slope c satisfies e(k + P) = e(k) + c for every iteration k:
+(``parametric.quasi_affine``) with period P and slope c satisfies e(k + P) = e(k) + c for every iteration k:
 constants, loop variables, sums of these, their multiples, quotients and remainders by constants. Code is periodic if
 every operand is quasi-affine with slope 0, except for addresses in global objects that are read or plainly written, the
 coordinates of loads by a tensor map, and the values of plain stores, if nothing depends on those. Any other expression
@@ -27,7 +27,7 @@ from math import ceil, floor, gcd, lcm, prod
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
-from mcheck.frontend.litmus.quasi_affine import (
+from mcheck.frontend.litmus.parametric.quasi_affine import (
     TRUTH,
     UNKNOWN,
     QuasiAffine,

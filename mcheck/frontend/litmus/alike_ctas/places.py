@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mcheck.base.records import dataclass
+from mcheck.frontend.litmus.alike_ctas.forms import LinearForms
 from mcheck.frontend.litmus.binding import Role
-from mcheck.frontend.litmus.cta_forms import LinearForms
 from mcheck.frontend.litmus.placement import KEYS, enumerate_threads
 from mcheck.frontend.litmus.statements import Body
-from mcheck.frontend.litmus.unroll import special_registers
+from mcheck.frontend.litmus.thread_values import special_registers
 from mcheck.ir.cta_family import CTA, NUMBER, Linear, NotAlike, variable
 
 

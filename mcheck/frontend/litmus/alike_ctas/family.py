@@ -2,7 +2,8 @@
 
 The argument is in ``mcheck.proofs.cta_pairs``. This module checks its conditions on the syntax tree, in which the
 number of CTAs is a name: what follows for one thread of a CTA then holds in each CTA, however many there are.
-No branch, no address and no strong access depends on registers that vary (``mcheck.frontend.litmus.cta_registers``).
+No branch, no address and no strong access depends on registers that vary
+(``mcheck.frontend.litmus.alike_ctas.registers``).
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from dataclasses import field, replace
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.binding import Role
-from mcheck.frontend.litmus.cta_addresses import find_place, objects_at
-from mcheck.frontend.litmus.cta_copies import INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
-from mcheck.frontend.litmus.cta_forms import LinearForms
-from mcheck.frontend.litmus.cta_places import FamilyThread, find_places, threads_of
-from mcheck.frontend.litmus.cta_registers import Drawn, Registers, Surroundings
-from mcheck.frontend.litmus.cta_signals import TurnStep, depends_on_number, is_wide_fence, read_turns
-from mcheck.frontend.litmus.cta_words import (
+from mcheck.frontend.litmus.alike_ctas.addresses import find_place, objects_at
+from mcheck.frontend.litmus.alike_ctas.copies import INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
+from mcheck.frontend.litmus.alike_ctas.forms import LinearForms
+from mcheck.frontend.litmus.alike_ctas.places import FamilyThread, find_places, threads_of
+from mcheck.frontend.litmus.alike_ctas.registers import Drawn, Registers, Surroundings
+from mcheck.frontend.litmus.alike_ctas.signals import TurnStep, depends_on_number, is_wide_fence, read_turns
+from mcheck.frontend.litmus.alike_ctas.words import (
     Reduction,
     SharedAccess,
     SharedWords,
@@ -29,6 +29,7 @@ from mcheck.frontend.litmus.cta_words import (
     initial_value,
     is_reduction,
 )
+from mcheck.frontend.litmus.binding import Role
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Step
 from mcheck.ir import ops
 from mcheck.ir.cta_family import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcheck.base.errors import Span
-from mcheck.frontend.litmus.cta_registers import Registers, Surroundings
+from mcheck.frontend.litmus.alike_ctas.registers import Registers, Surroundings
 from mcheck.ir.cta_family import Linear, NotAlike
 from mcheck.ir.expr import Binary, Expr, Name
 from mcheck.ir.memory import MemObject

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.cta_places import FamilyThread
-from mcheck.frontend.litmus.cta_registers import COUNTED_TYPES, SMALL, TICKET
-from mcheck.frontend.litmus.cta_words import WIDE, check_aligned, initial_value
+from mcheck.frontend.litmus.alike_ctas.places import FamilyThread
+from mcheck.frontend.litmus.alike_ctas.registers import COUNTED_TYPES, SMALL, TICKET
+from mcheck.frontend.litmus.alike_ctas.words import WIDE, check_aligned, initial_value
 from mcheck.ir import ops
 from mcheck.ir.cta_family import CTA, FamilyAccess, FamilyTurns, Linear, NotAlike, variable
 from mcheck.ir.memory import MemObject

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.cta_registers import COUNTED_TYPES, SMALL, Registers, Surroundings
+from mcheck.frontend.litmus.alike_ctas.registers import COUNTED_TYPES, SMALL, Registers, Surroundings
 from mcheck.ir import ops
 from mcheck.ir.cta_family import FamilyAccess, FamilyCounter, Linear, NotAlike
 from mcheck.ir.expr import Expr
