@@ -65,8 +65,6 @@ def test_mbarriers_have_the_names_of_their_variables() -> None:
 
 
 def test_mbarriers_beside_others_in_one_variable_have_names_by_their_use() -> None:
-    text = ring(1).replace("[full+0], 1", "[full+0], 2")
-    size = text.index("full[8]") if "full[8]" in text else -1
-    assert size >= 0, text[:800]
-    (finding,) = check(text.replace("full[8]", "full[16]").replace("full", "storage"), FEW).findings
+    text = ring(1).replace("[full+0], 1", "[full+0], 2").replace("full[1]", "full[2]")
+    (finding,) = check(text.replace("full", "storage"), FEW).findings
     assert "of full (storage@0), which is in phase 0" in finding.message
