@@ -78,8 +78,8 @@ def test_statements_that_follow_each_other_in_both_orders_lack_more_than_one_bar
 @pytest.mark.parametrize(
     ("place", "index", "says", "own"),
     [
-        ("cta 0..2", "0", "Threads of two CTAs meet at a barrier of the grid, not at bar.sync.", True),
-        ("cluster 0, cta 0..2", "0", "meet at barrier.cluster.arrive and barrier.cluster.wait, not at", True),
+        ("cta 0..2", "0", "or put a barrier of the grid between them.", True),
+        ("cluster 0, cta 0..2", "0", "or put barrier.cluster.arrive and barrier.cluster.wait between them.", True),
     ],
 )
 def test_two_ctas_need_more_than_a_barrier_of_the_cta(place: str, index: str, says: str, own: bool) -> None:
