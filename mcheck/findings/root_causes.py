@@ -60,6 +60,7 @@ def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
 # --- connections --------------------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"(?<![(\w$@])([A-Za-z_$][\w$]*)(?:\[\d+\])*(?=@\d| \(\w+@\d)")
+_LINE = re.compile(r"\bline (\d+)")
 _BARRIER = re.compile(r"\bbarrier\b")
 
 
@@ -99,6 +100,19 @@ def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
     return directions == ["read", "write"] and not one.isdisjoint(other)
 
 
+def _same_hand_over(cause: Bug, effect: Bug) -> bool:
+    """Whether the fix of a slot that is refilled too early names a statement that the deadlock waits for."""
+    one, other = _places_said(cause[0]), _places_said(effect[0])
+    return [access.access for access in cause[0].accesses] == ["read", "write"] and not one.isdisjoint(other)
+
+
+def _places_said(finding: Finding) -> set[object]:
+    """The source places of the lines that a fix mentions."""
+    known = {line.line: tuple((span.path, span.line) for span in line.source) for line in finding.lines}
+    lines = map(int, _LINE.findall(finding.missing))
+    return {known.get(line) or line for line in lines}
+
+
 _MISUSE = (
     "UB216",
     "UB217",
@@ -123,5 +137,6 @@ RULES = (
     Rule(("RACE003", "RACE001"), ("UB501", "UB502", "UB504"), _shares_place),
     Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
     Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
+    Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("UB304",), ("UB304",), _always),
 )

@@ -39,7 +39,7 @@ def launch(compiled: Any, grid: Sequence[Any], arguments: Mapping[str, Any] | Se
     if not grid or len(programs) != 3 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in programs):
         raise InputError(f"the grid is {tuple(grid)}: expected one to three positive numbers")
     ctas = getattr(metadata, "num_ctas", 1)
-    values = list(_values(compiled, arguments))
+    values = [value for _, value in _values(compiled, arguments)]
     values += _scratch(metadata, math.prod(programs) * ctas)
     found: dict[str, Json] = {
         "entry": metadata.name,
@@ -53,13 +53,20 @@ def launch(compiled: Any, grid: Sequence[Any], arguments: Mapping[str, Any] | Se
     return found
 
 
+def parameter_names(compiled: Any, arguments: Mapping[str, Any] | Sequence[Any]) -> list[str]:
+    """The names that the source has for the parameters of the module, in their order; empty for those that it has none
+    for, such as the strides of a descriptor.
+    """
+    return [name for name, _ in _values(compiled, arguments)]
+
+
 def _threads(compiled: Any) -> int:
     """The threads of a CTA: all warps, those of specialised partitions, which only the module gives, included."""
     required = _REQNTID.search(compiled.asm["ptx"])
     return int(required[1]) if required else int(compiled.metadata.num_warps) * 32
 
 
-def _values(compiled: Any, arguments: Mapping[str, Any] | Sequence[Any]) -> Iterator[Json]:
+def _values(compiled: Any, arguments: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[str, Json]]:
     signature: dict[str, Any] = dict(compiled.src.signature)
     given = _by_name(signature, arguments)
     maps = iter(getattr(compiled.metadata, "tensordesc_meta", None) or ())
@@ -84,18 +91,20 @@ def _by_name(signature: Mapping[str, Any], arguments: Mapping[str, Any] | Sequen
     raise InputError(f"the kernel takes {len(runtime)} arguments, {len(arguments)} given: {', '.join(runtime)}")
 
 
-def _flat(name: str, kind: Any, value: Any, maps: Iterator[Mapping[str, Any]]) -> Iterator[Json]:
-    """The parameters of an argument: tuples and descriptors become several."""
+def _flat(name: str, kind: Any, value: Any, maps: Iterator[Mapping[str, Any]]) -> Iterator[tuple[str, Json]]:
+    """The parameters of an argument with their names: tuples and descriptors become several."""
     if isinstance(kind, tuple):
         for i, (inner, part) in enumerate(zip(kind, value, strict=True)):
             if inner != "constexpr":
                 yield from _flat(f"{name}[{i}]", inner, part, maps)
     elif kind.startswith("tensordesc"):
-        yield from _descriptor(name, kind, value, next(maps, None))
+        first, *sizes = _descriptor(name, kind, value, next(maps, None))
+        yield name, first
+        yield from (("", size) for size in sizes)
     elif kind.startswith("*"):
-        yield buffer(value)
+        yield name, buffer(value)
     else:
-        yield number(value, kind)
+        yield name, number(value, kind)
 
 
 def _descriptor(name: str, kind: str, value: Any, meta: Mapping[str, Any] | None) -> Iterator[Json]:

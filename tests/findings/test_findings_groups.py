@@ -235,3 +235,76 @@ def test_a_copy_that_outlives_its_cta_follows_from_the_missing_wait_for_it() -> 
     assert [(g.code, g.members, g.follows) for g in groups] == [("RACE003", (1,), None), ("UB501", (0,), 0)]
     other = replace(outlives, accesses=(access(75, 8, "write"),))
     assert [g.follows for g in group_findings((other, race(copy, access(90, 9))))] == [None, None]
+
+
+BEFORE = (
+    "Order line {} before the issue of the operation at line {}: a barrier, or a release that the issuing thread "
+    "acquires"
+)
+
+
+def refilled(read: int, copy: int, *, call: int = 0, fence: str = "") -> Finding:
+    """A copy at a line of the source, or of a function that line ``call`` calls, overwrites what a line reads."""
+    missing = BEFORE.format(10 * read, 10 * copy) + fence + "."
+    lines = (CompiledLine(10 * copy, access(10 * copy, copy, call=call).source), CompiledLine(10 * read, ()))
+    found = race(access(10 * read, read), access(10 * copy, copy, "write", call=call), missing)
+    return replace(found, lines=lines)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        (refilled(36, 29), refilled(37, 30), True),  # copies before reads in a loop
+        (refilled(26, 29), refilled(27, 30), True),  # and behind them
+        (refilled(36, 21, call=29), refilled(37, 22, call=29), True),  # a function copies both
+        (refilled(36, 29), refilled(57, 50), False),  # two loops
+        (refilled(36, 29), refilled(37, 30, fence=", with fence.proxy.async before that"), False),
+    ],
+)
+def test_tiles_of_two_arrays_that_are_refilled_too_early_lack_one_barrier(
+    first: Finding, second: Finding, joined: bool
+) -> None:
+    assert members(first, second) == ([(0, 1)] if joined else [(0,), (1,)])
+
+
+@pytest.mark.parametrize(("calls", "joined"), [((23, 23), True), ((23, 25), False)])
+def test_a_barrier_after_a_call_is_one_for_all_that_it_reads(calls: tuple[int, int], joined: bool) -> None:
+    def reads(line: int, call: int) -> Finding:
+        told = f"Execute bar.sync 0 after line {line}, in every thread of the CTA."
+        first = access(line, line // 10, call=call)
+        found = race(first, access(300, 30, "write", call=29), told, "RACE001")
+        return replace(found, lines=(CompiledLine(line, first.source),))
+
+    assert members(reads(100, calls[0]), reads(120, calls[1])) == ([(0, 1)] if joined else [(0,), (1,)])
+
+
+def test_a_statement_that_has_to_be_strong_is_one_bug_whichever_call_it_is_in() -> None:
+    def reset(line: int, call: int) -> Finding:
+        told = f"Make the write at line {line} st.relaxed.gpu: a weak one races with the atomic at line 90."
+        write = access(line, 15, "write", call=call)
+        return replace(race(access(90, 14), write, told, "RACE001"), lines=(CompiledLine(line, write.source),))
+
+    assert members(reset(100, 29), reset(200, 31)) == [(0, 1)]
+
+
+def test_lines_of_the_barrier_that_is_missing_join_no_more_than_the_fix_of_the_catalogue() -> None:
+    told = "Put a barrier between line {} and line {}, or release after the first access and acquire before the second."
+    found = [
+        unordered((70, "write"), (98, "read"), missing=told.format(700, 980)),
+        unordered((77, "write"), (98, "read"), missing=told.format(770, 980)),
+    ]
+    assert members(*found) == [(0, 1)]
+
+
+def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its_consequence() -> None:
+    early = race(
+        access(370, 37), access(280, 28, "write"), "Execute bar.warp.sync 0xffffffff after line 370: at line 400 x."
+    )
+    waits = Finding(
+        code="DEAD003", kind="deadlock", severity="error", message="wait forever", accesses=(access(260, 26),),
+        missing="Nothing arrived on e. Still to signal e: warp1[0] at line {}.", lines=(),
+    )  # fmt: skip
+    for line, follows in ((400, 0), (390, None)):
+        stuck = replace(waits, missing=waits.missing.format(line))
+        known = tuple(CompiledLine(n, (Span("k.cu", n // 10, 1),)) for n in mentioned_lines(stuck.missing))
+        assert [group.follows for group in group_findings([early, replace(stuck, lines=known)])] == [None, follows]

@@ -10,7 +10,7 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.integrations.arguments import Tensor, buffer
-from mcheck.integrations.triton import launch
+from mcheck.integrations.triton import launch, parameter_names
 
 MAP = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [128, 64], "fp4_padded": False, "is_im2col": False}
 
@@ -76,6 +76,15 @@ def test_clusters_multiply_the_grid_and_all_warps_are_of_the_module() -> None:
 def test_tuples_are_flat() -> None:
     found = launch(compiled({"t": ("*fp32", "constexpr", "i32")}), (1,), [({"buffer": 4}, 5, 6)])
     assert [found["params"][i] for i in "01"] == [{"buffer": 4}, 6]
+
+
+def test_parameters_have_the_names_of_the_arguments() -> None:
+    kernel = compiled(
+        {"x": "*fp32", "BLOCK": "constexpr", "a": "tensordesc<fp16[128, 64]>", "n": "i32"}, tensordesc_meta=[MAP]
+    )
+    arguments = [{"buffer": 4}, Tensor(shape=(512, 256), dtype="fp16"), 6]
+    assert parameter_names(kernel, arguments) == ["x", "a", "", "", "", "", "n"]
+    assert len(launch(kernel, (1,), arguments)["params"]) == 9  # and two that Triton appends
 
 
 def test_an_address_that_is_passed_as_a_number_is_a_buffer() -> None:

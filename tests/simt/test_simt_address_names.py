@@ -56,3 +56,15 @@ def test_one_mbarrier_of_a_use_has_no_index() -> None:
     text = ring(1).replace("[full+0], 1", "[full+0], 2")
     (finding,) = check(text, FEW).findings
     assert "of full (full@0), which is in phase 0" in finding.message
+
+
+def test_mbarriers_have_the_names_of_their_variables() -> None:
+    text = ring(3).replace("[empty+8], 32", "[empty+8], 33").replace("empty", "released")
+    (finding,) = check(text, FEW).findings
+    assert "of released[1] (released@0 + 0x8, stage 1 of 3), which is in phase 0" in finding.message
+
+
+def test_mbarriers_beside_others_in_one_variable_have_names_by_their_use() -> None:
+    text = ring(1).replace("[full+0], 1", "[full+0], 2").replace("full[1]", "full[2]")
+    (finding,) = check(text.replace("full", "storage"), FEW).findings
+    assert "of full (storage@0), which is in phase 0" in finding.message

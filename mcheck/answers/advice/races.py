@@ -134,7 +134,7 @@ def _place_barrier(g: ExecutionGraph, remedy: str) -> str:
     apart = " If each CTA has bytes of its own, correct the address." if same else ""
     near = narrowest_common_scope(g.place(old.agent), g.place(new.agent)) == "cluster"
     wide = "barrier.cluster.arrive and barrier.cluster.wait" if near else "a barrier of the grid"
-    return f"{remedy} Threads of two CTAs meet at {wide}, not at bar.sync.{apart}"
+    return f"{remedy.replace('put a barrier', f'put {wide}')}{apart}"
 
 
 def _follows_without_barrier(g: ExecutionGraph, first: GraphAccess, second: GraphAccess) -> bool:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from mcheck.frontend.cuda.nvcc import (
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx import reader
 from mcheck.frontend.ptx.memory_layout import short_name
-from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.module import Function, Module
 from mcheck.frontend.ptx.source_signatures import match_signature, read_signatures
 
 KEPT = 200
@@ -186,23 +186,33 @@ def _read(path: str | Path) -> str:
 def name_parameters(ptx: str, sources: Iterable[str]) -> str:
     """The module with the parameters of its entries named as ``sources`` name them: the file that was compiled and the
     headers that it includes.
+    """
+    signatures = tuple(s for text in sources if "__global__" in text for s in read_signatures(text))
 
-    A name that occurs in the module, or is the short name of one of its variables, is not taken.
+    def names(entry: Function) -> Sequence[str]:
+        signature = match_signature(entry, signatures)
+        return [said.name for said in signature.parameters] if signature is not None else ()
+
+    return rename_parameters(ptx, names)
+
+
+def rename_parameters(ptx: str, names: Callable[[Function], Sequence[str]]) -> str:
+    """The module with the parameters of its entries named by ``names``, as many as it gives.
+
+    A name that occurs in the module, or is the short name of one of its variables, is not taken, nor is one that is no
+    identifier.
     """
     try:
         module = reader.parse_module(ptx)
     except InputError:
         return ptx  # it is reported when the module is checked
-    signatures = tuple(s for text in sources if "__global__" in text for s in read_signatures(text))
     code = re.sub(r'"[^"\n]*"|//[^\n]*', " ", ptx)
     taken = set(re.findall(r"(?<![.\w$%])[A-Za-z_$%][\w$]*", code)) | _variable_names(module)
     renamed: dict[str, str] = {}
     for name in module.entries:
         entry = module.functions[name]
-        signature = match_signature(entry, signatures)
-        if signature is not None:
-            pairs = zip(entry.parameters, signature.parameters, strict=True)
-            renamed |= {formal.name: said.name for formal, said in pairs if said.name not in taken}
+        pairs = zip(entry.parameters, names(entry), strict=False)
+        renamed |= {formal.name: said for formal, said in pairs if said.isidentifier() and said not in taken}
     if not renamed:
         return ptx
     return re.sub(r"[A-Za-z_$][\w$]*", lambda found: renamed.get(found[0], found[0]), ptx)

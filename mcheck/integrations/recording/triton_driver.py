@@ -17,10 +17,12 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import GPUDriver
 from triton.compiler.compiler import CompiledKernel
 
+from mcheck.frontend.cuda.compiled import rename_parameters
 from mcheck.integrations.recording.device_tensors import DeviceTensors
 from mcheck.integrations.recording.launches import KernelLaunch, Pointer, Pointers, Recording
 from mcheck.integrations.recording.targets import Device
 from mcheck.integrations.triton import launch as launch_of
+from mcheck.integrations.triton import parameter_names
 
 _INDEX_TYPES = (torch.int32, torch.int64, torch.uint32, torch.uint64)
 """The types of which contents are kept: sizes, indices, flags. Numbers of other types are data."""
@@ -83,9 +85,12 @@ class RecordingDriver(GPUDriver):
         if 0 in grid:
             return
         pointers = Pointers()
-        described = launch_of(compiled, grid, [self._argument(value, pointers) for value in values])
+        arguments = [self._argument(value, pointers) for value in values]
+        described = launch_of(compiled, grid, arguments)
+        names = parameter_names(compiled, arguments)
+        ptx = rename_parameters(compiled.asm["ptx"], lambda _: names)
         launch, lacks = pointers.finish(described)
-        self._recording.add(KernelLaunch(compiled.metadata.name, compiled.asm["ptx"], launch, lacks))
+        self._recording.add(KernelLaunch(compiled.metadata.name, ptx, launch, lacks))
         for value in values:
             self._written(value)
 

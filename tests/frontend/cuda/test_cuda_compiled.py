@@ -9,7 +9,7 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.frontend.cuda import nvcc as compilers
-from mcheck.frontend.cuda.compiled import compile_source, name_parameters
+from mcheck.frontend.cuda.compiled import compile_source, name_parameters, rename_parameters
 from mcheck.frontend.cuda.nvcc import CompileError, find_compiler, read_dependencies
 from mcheck.frontend.ptx.reader import parse_module
 
@@ -207,3 +207,10 @@ def test_wheels_of_several_releases_are_brought_to_that_of_the_runtime(
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
     assert (CompileError("k.cu", said).hint or "").endswith("are of different releases")
+
+
+def test_parameters_take_the_names_that_are_identifiers_and_free() -> None:
+    head = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+    entry = ".visible .entry k(.param .u64 k_param_0, .param .u32 k_param_1, .param .u32 k_param_2)\n{\n\tret;\n}\n"
+    named = rename_parameters(head + entry, lambda _: ["x_ptr", "t[0]", "ret"])
+    assert named == (head + entry).replace("k_param_0", "x_ptr")

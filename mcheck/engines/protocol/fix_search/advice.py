@@ -43,15 +43,19 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 
 
 def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
-    """Return the fix of a problem, if one of those tried fixes it; empty otherwise."""
-    if len(m.trace) > MAX_STEPS:
-        return ""
-    if problem.code.startswith("DEAD"):
-        return _find_deadlock_fix(m, is_fix)
+    """Return the fix of a problem, if one of those tried fixes it; empty otherwise. Of a count that could not be tried
+    it says what speaks for it.
+    """
+    too_long = len(m.trace) > MAX_STEPS
     if problem.code in MISCOUNTED:
         places = {(a.object, a.bytes[0]) for a in problem.accesses}
         misused = [b for b in m.mbarriers.values() if b.initialisation is not None and _place(m, b) in places]
-        return mbarrier_fixes.suggest_count(m, misused, is_fix)
+        tried = "" if too_long else mbarrier_fixes.suggest_count(m, misused, is_fix)
+        return tried or mbarrier_fixes.explain_low_count(m, misused)
+    if too_long:
+        return ""
+    if problem.code.startswith("DEAD"):
+        return _find_deadlock_fix(m, is_fix)
     ends = trials.find_access_steps(m, problem)
     if ends is None:
         return ""

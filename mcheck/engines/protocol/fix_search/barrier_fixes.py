@@ -96,8 +96,9 @@ def explain_double_arrival(m: Machine, passed: Round) -> str:
     warp = m.setup.warp_mates[passed.repeated_arrivals[0].agent]
     who = format_threads(m, [m.agents[k] for k in sorted(warp)])
     places = [_describe_arrival(m, done) for done in passed.repeated_arrivals]
+    where = " and at ".join(places) if len(set(places)) > 1 else f"{places[0]} both times"
     return (
-        f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: "
+        f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {where}: "
         f"let the warp wait until the round is over before it arrives again, or use two barriers in turn."
     )
 

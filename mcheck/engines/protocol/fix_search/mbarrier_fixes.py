@@ -37,13 +37,32 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
     return ""
 
 
-def _describe_count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int) -> str:
+def explain_low_count(m: Machine, bars: Iterable[Mbarrier]) -> str:
+    """Say which count matches the threads that arrive on the first of the objects that more threads arrive on than its
+    init counts. They may also be meant to arrive in different rounds.
+    """
+    for bar in bars:
+        wrong = _wrong_count(m.program, bar)
+        if wrong is not None and wrong[1] > wrong[0]:
+            name, where = m.label(bar.address), _arrival_lines(m, bar)
+            return (
+                f"Initialise {name} at line {line_of(_init_of(bar))} with count {wrong[1]} instead of {wrong[0]}, if "
+                f"the {wrong[1]} threads that arrive at {where} all count in one round; if not, wait for each round in "
+                f"one of them before they arrive in the next."
+            )
+    return ""
+
+
+def _arrival_lines(m: Machine, bar: Mbarrier) -> str:
     lines = sorted({line_of(op) for _, op in _arrivals(m.program, bar.address)})
-    where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+    return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+
+
+def _describe_count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int) -> str:
     others = f" (as the other {'stage' if stages == 2 else f'{stages - 1} stages'})" if stages > 1 else ""
     return (
         f"Initialise {m.label(bar.address)} at line {line_of(_init_of(bar))} with count {wrong[1]} instead of "
-        f"{wrong[0]}{others}: so many threads arrive on it, at {where}."
+        f"{wrong[0]}{others}: so many threads arrive on it, at {_arrival_lines(m, bar)}."
     )
 
 

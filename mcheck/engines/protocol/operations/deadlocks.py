@@ -48,7 +48,7 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
     telling = sorted(groups, key=lambda g: not _has_begun(g))
-    missing = [_suggest_fix(m, g) for g in telling]
+    missing = sorted((_suggest_fix(m, g) for g in telling), key=lambda fix: _MISSED not in fix)
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
@@ -174,6 +174,10 @@ def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> s
 # --- fixes --------------------------------------------------------------------------------------------------------
 
 
+_MISSED = "and the next one completed"
+"""What the fix says of a phase that a waiter has missed, for which the others then wait."""
+
+
 def _suggest_fix(m: Machine, group: StuckGroup) -> str:
     """The fix for a group of stuck agents."""
     bar = group.agents[0].blocked_on
@@ -183,7 +187,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> str:
     parity, meant = _find_awaited_phase(m, group.agents[0], group.op, bar)
     if meant is not None and meant < state.phase:
         return (
-            f"Phase {meant} of {name} and the next one completed before line {line_of(group.op)} tested it: let the "
+            f"Phase {meant} of {name} {_MISSED} before line {line_of(group.op)} tested it: let the "
             f"phase depend on every waiter, each arriving after its wait, or synchronise at a barrier before one "
             f"arrives for all; or correct the parity."
         )
