@@ -19,7 +19,7 @@ COMPILERS = ("cuda", "cute", "gluon", "tilelang", "triton")
 def test_the_corpus_is_whole() -> None:
     folders = {case.path.parent.name for case in MODULES}
     assert folders == set(COMPILERS)
-    assert len(MODULES) == 85
+    assert len(MODULES) == 86
     assert len(TWINS) == 346
     known = {case.path.with_suffix(suffix) for case in MODULES for suffix in (".ptx", ".json", ".toml")}
     sources = (".cu", ".cuh", ".py")
@@ -51,6 +51,6 @@ def test_twins_are_read_and_have_lines_to_be_found_at(case: Case) -> None:
 @pytest.mark.parametrize("path", sorted({case.path for case in MODULES}), ids=lambda path: path.stem)
 def test_modules_carry_nothing_of_the_machine_they_were_built_on(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert len(text) < 60_000
+    assert len(text) < 70_000
     assert "/" not in "".join(line for line in text.splitlines() if line.lstrip().startswith(".file"))
     assert " by " in text.splitlines()[0]
