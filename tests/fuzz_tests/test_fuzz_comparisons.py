@@ -92,6 +92,7 @@ def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest
     assert contradictions(run_engines(parse(small, "small.litmus"), PLAN.engines))
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_metamorphic_pairs() -> None:
     record = Record({})
     run_items(record, 60, lambda k, r: compare_pair(replace(PLAN, engines=("explicit",)), k, r), None)

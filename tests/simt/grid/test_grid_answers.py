@@ -86,6 +86,7 @@ def test_tiles_numbered_by_bits_and_by_upper_halves_keep_apart(name: str) -> Non
     assert any("do not conflict with it" in a for a in found.assumptions)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", APART)
 def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
     found = checked(APART[name])
@@ -157,6 +158,7 @@ EARLY = {
 }  # fmt: skip
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", EARLY)
 def test_what_is_accessed_before_the_grids_before_have_ended(name: str) -> None:
     body, done = EARLY[name]
@@ -188,6 +190,7 @@ PRIVATE = {
 }
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_stored_before_can_depend_on_the_coordinates(name: str) -> None:
     """CTAs with odd numbers write to one word, because of what they stored before."""
@@ -219,6 +222,7 @@ FEW = {
 }  # fmt: skip
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", FEW)
 def test_a_guard_that_holds_in_few_clusters(name: str) -> None:
     body, answer = FEW[name]

@@ -184,6 +184,7 @@ consumer@cta 0, warp 1 {
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize(
     ("right", "wrong"), [("((k/S)%2)^1", "(k/S)%2"), ("[empty[s]], 1;", "[empty[s]], 32;")], ids=["parity", "count"]
 )
