@@ -100,6 +100,7 @@ def test_metamorphic_pairs() -> None:
     assert set(record.counts["pairs"]) == set(RELATIONS)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_relation_gives_other_programs(relation: str) -> None:
     made = [RELATIONS[relation](Random(k), draft(Random(f"pairs:{k}"))) for k in range(40)]

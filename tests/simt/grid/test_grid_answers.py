@@ -206,6 +206,7 @@ def test_a_generic_store_to_local_memory_is_read_back() -> None:
     assert [f.code for f in checked(f"{body} st.global.u32 [%rd2+4096], 1; END:", grid=1).findings] == ["UB103"]
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("before", [4, 64, 4096])
 def test_an_access_before_the_first_buffer_is_outside(before: int) -> None:
     for body in (f"st.global.u32 [%rd1+-{before}], 1;", f"ld.global.u32 %r5, [%rd1+-{before}];"):
@@ -271,6 +272,7 @@ OUT:
 """
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize(
     "signal",
     [

@@ -211,6 +211,7 @@ def test_both_answers_about_a_small_grid_are_compared() -> None:
     assert (wrong.pairs.verdict, wrong.whole.verdict, wrong.wrong) == (Verdict.FINDING, Verdict.FINDING, "")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_large_grid_is_proved_for_the_launch() -> None:
     plan = Plan(clusters=LARGE)
     found = check(write(plan), launch_of(plan))

@@ -85,6 +85,7 @@ def test_what_cannot_be_written_or_read_is_refused(mcheck: Run, words: tuple[obj
     assert done.out == ""
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_answer_does_not_depend_on_the_processes(mcheck: Run) -> None:
     alone, beside = (mcheck("fences", "-j", jobs, "--format", "json", FIXED) for jobs in (1, 2))
     assert alone.status == beside.status == 0
