@@ -26,7 +26,10 @@ from benchmarks.processes import Finished, run_process
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = 1.5
 """How many times the seconds of before a launch whose CTAs keep apart may take."""
-HEAD = f"{'module':<52} {'before':<9} {'seconds':>7}  {'now':<9} {'seconds':>7} {'ratio':>6}  the answer now"
+HEAD = (
+    f"{'module':<52} {'before':<9} {'seconds':>7} {'MiB':>5}  {'now':<9} {'seconds':>7} {'MiB':>5} {'ratio':>6}"
+    "  the answer now"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,7 @@ class Question:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """What one checkout says: ``covers`` is the part of the grid, None where it does not say; ``seconds`` of the
-    processor, the least; ``wall`` those by the clock.
+    processor, the least; ``wall`` those by the clock; ``memory`` the MiB that it had at once.
     """
 
     verdict: str
@@ -50,6 +53,7 @@ class Answered:
     covers: Mapping[str, int] | None = None
     seconds: float = 0.0
     wall: float = 0.0
+    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +100,7 @@ def read_answer(done: Finished) -> Answered:
     """The answer of a report in JSON; none if the process was stopped."""
     if done.stopped or not done.output.strip():
         why = "no report in twice the time"
-        return Answered(verdict="unknown", reason=why, seconds=done.processor, wall=done.wall)
+        return Answered(verdict="unknown", reason=why, seconds=done.processor, wall=done.wall, memory=done.memory >> 20)
     result: dict[str, Any] = json.loads(done.output)["results"][0]
     errors = result.get("errors") or ()
     uncovered = [text for text in result["assumptions"] if text.startswith("not covered: ")]
@@ -107,6 +111,7 @@ def read_answer(done: Finished) -> Answered:
         covers=result.get("covers"),
         seconds=done.processor,
         wall=done.wall,
+        memory=done.memory >> 20,
     )
 
 
@@ -137,8 +142,8 @@ def row(compared: Compared) -> str:
     if now.covers and now.covers["together"] > 1:
         said.append(f"{now.covers['together']} together")
     said += now.codes or ([now.reason[:60]] if now.reason else [])
-    seconds = f"{before.verdict:<9} {before.seconds:>7.2f}  {now.verdict:<9} {now.seconds:>7.2f} {ratio:>6}"
-    return f"{compared.label:<52} {seconds}  {', '.join(said)}"
+    took = "  ".join(f"{one.verdict:<9} {one.seconds:>7.2f} {one.memory:>5}" for one in (before, now))
+    return f"{compared.label:<52} {took} {ratio:>6}  {', '.join(said)}"
 
 
 def summary(rows: Sequence[Compared]) -> Iterator[str]:

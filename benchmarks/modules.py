@@ -8,9 +8,10 @@ twin is a module with one bug, made by an edit of its text: a finding of its kin
 its lines is wanted. Seconds are of the processor. Exit status 1 if a row is not as expected.
 
 ``--against`` compares with another checkout (``git worktree add PATH COMMIT``) instead: verdicts, what holds for the
-whole launch, and the seconds beside those of before, for the modules of the corpus, those of ``benchmarks/modules``,
-and the launches of ``tests/simt/launch`` (``launch/…``); with ``--twins`` for those that have a bug, too. ``--json``
-writes the rows for programs. Exit status 1 if a launch whose CTAs keep apart takes more than 1.5 times what it took.
+whole launch, and the seconds and MiB beside those of before, for the modules of the corpus, those of
+``benchmarks/modules``, and the launches of ``tests/simt/launch`` (``launch/…``); with ``--twins`` for those that have a
+bug, too. ``--json`` writes the rows for programs. Exit status 1 if a launch whose CTAs keep apart takes more than
+1.5 times what it took.
 """
 
 from __future__ import annotations

@@ -79,6 +79,7 @@ def test_the_quick_tier_says_what_it_left_out(folder: Path, workers: str) -> Non
     assert f"{kept} passed" in said
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_seconds_are_told_of_tests_files_and_folders(tmp_path: Path, workers: str) -> None:
     busy = "def spin():\n end = time.process_time() + 0.3\n while time.process_time() < end: pass\n"

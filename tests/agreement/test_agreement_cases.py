@@ -14,6 +14,7 @@ CASES = sorted(Path(__file__).parent.glob("*.litmus"))
 CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_all_engines_say_what_is_right(path: Path) -> None:
     named = CODES.search(path.read_text(encoding="utf-8"))

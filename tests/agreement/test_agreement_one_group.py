@@ -42,6 +42,7 @@ TELL = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [full];"
 RINGS = [(WAIT, TELL, 3, set()), ("", TELL, 1, {"RACE003"}), ("", "", 0, {"UB106"})]
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("engine", ["explicit", "protocol", "z3"])
 @pytest.mark.parametrize(("wait", "tell", "rounds", "codes"), RINGS)
 def test_copies_to_one_place(engine: str, wait: str, tell: str, rounds: int, codes: set[str]) -> None:

@@ -55,6 +55,7 @@ def mended(name: str) -> Examined:
     return examine_text(str(path), path.read_text(encoding="utf-8"), None, Limits(timeout=90, processor_time=True))
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_twins_of_the_kernels_compute_the_same_unless_data_say_so() -> None:
     known = 0
     for bug in bugs():

@@ -47,6 +47,7 @@ def test_a_twin_is_mended_and_proved(label: str, kind: tuple[str, ...]) -> None:
     assert again.verdict is Verdict.PROVED
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_fewer_groups_are_pending_at_each_copy_of_a_wait() -> None:
     found = mend(TWINS["cuda/bulk_store reads-not-awaited"])
     assert found.fixed is not None
@@ -55,6 +56,7 @@ def test_fewer_groups_are_pending_at_each_copy_of_a_wait() -> None:
     assert found.fixed.count("wait_group.read 1") == found.text.count("wait_group.read 2")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_what_no_edit_mends_says_so() -> None:
     found = mend(TWINS["cuda/queue one-place-for-a-warp"])
     assert found.repairs is not None

@@ -50,6 +50,7 @@ def refuse(case: Case, settings: Settings, options: Options) -> Result:
     return found
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize(
     ("name", "jobs"),
     [

@@ -49,6 +49,7 @@ exists (P1:r0 == 1 /\\ P1:r1 == 0)
 """
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
 def test_the_scope_of_the_flag_is_widened_where_the_fences_are_wide_enough(engine: str) -> None:
     (finding,) = (f for f in found(FLAG, engine) if f.code == "RACE010")

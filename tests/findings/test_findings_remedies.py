@@ -101,6 +101,7 @@ def pipeline(family: str, wait: str) -> Case:
     return Case("pipeline.litmus", text=text)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_groups_behind_the_one_waited_for_go_on(family: str) -> None:
     wait, half = FAMILIES[family][2], ".read" if family == "stores" else ""

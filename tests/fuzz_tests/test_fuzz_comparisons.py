@@ -92,6 +92,7 @@ def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest
     assert contradictions(run_engines(parse(small, "small.litmus"), PLAN.engines))
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_metamorphic_pairs() -> None:
     record = Record({})
     run_items(record, 60, lambda k, r: compare_pair(replace(PLAN, engines=("explicit",)), k, r), None)
@@ -99,6 +100,7 @@ def test_metamorphic_pairs() -> None:
     assert set(record.counts["pairs"]) == set(RELATIONS)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_relation_gives_other_programs(relation: str) -> None:
     made = [RELATIONS[relation](Random(k), draft(Random(f"pairs:{k}"))) for k in range(40)]

@@ -128,6 +128,7 @@ def test_the_histogram_is_read_back() -> None:
 # --- the committed results ----------------------------------------------------------------------------------
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize(
     ("chip", "device", "tests", "instances"),
     [("h200", "NVIDIA H200", 7000, 10**11), ("h100", "NVIDIA H100 80GB HBM3", 900, 10**11)],

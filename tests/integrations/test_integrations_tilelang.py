@@ -90,6 +90,7 @@ def test_there_is_nothing_to_name_without_pointers() -> None:
     assert Pointers().finish({"params": {"0": 1}}) == ({"params": {"0": 1}}, "")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_compiled_kernel_brings_its_launch(tmp_path: Path) -> None:
     folder = Path(__file__).parents[1] / "simt" / "corpus" / "tilelang"
     launch = json.loads((folder / "product_sm90.json").read_text(encoding="utf-8"))

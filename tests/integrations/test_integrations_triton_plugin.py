@@ -86,6 +86,7 @@ def test_racy():
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_finding_fails_its_test_and_each_launch_is_checked_once(project: Path) -> None:
     done = run(project, TWO)
     assert done.returncode == 1

@@ -88,6 +88,7 @@ def row(site: Path, name: str) -> str:
     return found
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_module_has_a_page_with_the_lines_of_its_findings(site: Path, folder: Path) -> None:
     text = page(site, "raced.ptx")
     line = (folder / "raced.ptx").read_text().splitlines().index("\tst.shared.u32 \t[%r4], %r2;") + 1

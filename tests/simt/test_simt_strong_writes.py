@@ -68,6 +68,7 @@ def verdict(writes: str, value: str) -> str:
     return check(text, {"grid": 1, "block": 64, "params": {"out": {"buffer": 4}}}).verdict
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", SOME_ORDER)
 def test_what_some_order_leaves_is_not_taken_for_what_all_leave(name: str) -> None:
     writes, values = SOME_ORDER[name]

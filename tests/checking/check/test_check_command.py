@@ -139,6 +139,7 @@ def test_select_and_ignore(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run(capsys, "--ignore", "NOPE", str(file))[0] == 2
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_what_is_ignored_does_not_keep_the_search_from_its_end(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(OVERFILLED)
     looked = []
@@ -173,6 +174,7 @@ Q@cta 0 {
 """
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("kind", ["deadlock", "race", "undefined"])
 def test_what_a_file_expects_is_looked_for(file: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     file.write_text(f"{RACE_BEHIND_A_DEADLOCK}expect {kind}\n")

@@ -53,6 +53,7 @@ def test_quotients_by_three_as_compilers_have_them() -> None:
     assert "every 6 " in found.reason
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("rounds", [0, 1, 5, 22, 23, 24, 25, 26, 35])
 def test_every_single_number_has_the_same_answer(rounds: int) -> None:
     assert checked(ring(), rounds).verdict == proved().verdict

@@ -145,6 +145,7 @@ BULK = (
 )  # fmt: skip
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_bulk_copies() -> None:
     """The other GPU reads all copies by their mapping, once the copy is complete."""
     wide: dict[str, Any] = {"b": {"bytes": 16}, "c": {"bytes": 16, "gpu": 1}}

@@ -133,10 +133,10 @@ def test_shipped_models_say_what_has_been_overwritten() -> None:
 
 
 @pytest.mark.daily(one_of="random programs")
-@pytest.mark.parametrize("first", range(0, 120, 15))
+@pytest.mark.parametrize("first", range(0, 120, 8))
 def test_what_is_left_out_at_once_would_be_refused(first: int, all_tests: bool) -> None:
     """Executions, findings and states are those of trying every write and every place."""
-    texts = [themed(Random(f"followed:{k}")).text() for k in range(first, first + 15)]
+    texts = [themed(Random(f"followed:{k}")).text() for k in range(first, first + 8)]
     tests = [parse(text, "random.litmus") for text in texts]
 
     timeout = 5 if all_tests else 1
@@ -156,5 +156,5 @@ def test_what_is_left_out_at_once_would_be_refused(first: int, all_tests: bool) 
 
     quick, slow = answers(), answers("overwritten-writes", "common-loads")
     pairs = [(a, b) for a, b in zip(quick, slow, strict=True) if a is not None and b is not None]
-    assert len(pairs) > 7
+    assert len(pairs) > 3
     assert all(a == b for a, b in pairs)

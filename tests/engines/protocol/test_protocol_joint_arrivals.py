@@ -47,6 +47,7 @@ def is_concluded(program: Program) -> bool:
     return len(joint) < len(partition_lanes(program)) and find_least_execution(setup)[0]
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_64_threads_of_8_ctas_meet_4_times() -> None:
     with processor_time():
         given = check(parse(grid_barrier(8, 2, 4), "barrier.litmus"), MODEL, timeout=SECONDS)

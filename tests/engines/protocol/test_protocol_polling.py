@@ -46,6 +46,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_spin_loop_is_a_wait(name: str) -> None:
     found = check(parse(TEXT.format(loop=LOOPS[name]), "spin.litmus"), load_model("ptx-9.0"), timeout=30)

@@ -86,6 +86,7 @@ def test_tiles_numbered_by_bits_and_by_upper_halves_keep_apart(name: str) -> Non
     assert any("do not conflict with it" in a for a in found.assumptions)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", APART)
 def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
     found = checked(APART[name])
@@ -157,6 +158,7 @@ EARLY = {
 }  # fmt: skip
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", EARLY)
 def test_what_is_accessed_before_the_grids_before_have_ended(name: str) -> None:
     body, done = EARLY[name]
@@ -188,6 +190,7 @@ PRIVATE = {
 }
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_stored_before_can_depend_on_the_coordinates(name: str) -> None:
     """CTAs with odd numbers write to one word, because of what they stored before."""
@@ -203,6 +206,7 @@ def test_a_generic_store_to_local_memory_is_read_back() -> None:
     assert [f.code for f in checked(f"{body} st.global.u32 [%rd2+4096], 1; END:", grid=1).findings] == ["UB103"]
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("before", [4, 64, 4096])
 def test_an_access_before_the_first_buffer_is_outside(before: int) -> None:
     for body in (f"st.global.u32 [%rd1+-{before}], 1;", f"ld.global.u32 %r5, [%rd1+-{before}];"):
@@ -219,6 +223,7 @@ FEW = {
 }  # fmt: skip
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", FEW)
 def test_a_guard_that_holds_in_few_clusters(name: str) -> None:
     body, answer = FEW[name]
@@ -267,6 +272,7 @@ OUT:
 """
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize(
     "signal",
     [

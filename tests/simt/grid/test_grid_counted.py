@@ -187,6 +187,7 @@ def test_pairs_find_the_error_of_a_wrong_grid(name: str) -> None:
     assert answer(replace(WRONG[name], clusters=LARGE)) == (Verdict.FINDING, "")
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
     plan, why = REFUSED[name]
@@ -200,6 +201,7 @@ def test_pairs_say_what_is_so_of_all_clusters(seed: int) -> None:
     assert not found.wrong, (found.wrong, found.plan)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_both_answers_about_a_small_grid_are_compared() -> None:
     small = Plan(clusters=2, threads=1)
     right, wrong = compare(small, SECONDS), compare(replace(small, fence=""), SECONDS)
@@ -209,6 +211,7 @@ def test_both_answers_about_a_small_grid_are_compared() -> None:
     assert (wrong.pairs.verdict, wrong.whole.verdict, wrong.wrong) == (Verdict.FINDING, Verdict.FINDING, "")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_large_grid_is_proved_for_the_launch() -> None:
     plan = Plan(clusters=LARGE)
     found = check(write(plan), launch_of(plan))
@@ -219,6 +222,7 @@ def test_a_large_grid_is_proved_for_the_launch() -> None:
     assert not any("not to touch its memory" in text for text in found.assumptions)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_race_of_a_pair_is_found_in_a_large_grid() -> None:
     plan = Plan(clusters=LARGE, unfenced="7")
     found = check(write(plan), launch_of(plan))
@@ -293,6 +297,7 @@ def test_groups_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "no pair of clusters" not in (found.reason or "")
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("plan", [Plan(), Plan(fence="")], ids=["right", "wrong"])
 def test_pairs_answer_for_a_small_grid_whose_group_takes_too_long(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 0.01)

@@ -63,6 +63,7 @@ def test_both_forms_of_a_program_of_two_gpus_are_answered(scope: str, verdict: V
     assert (found.what, found.outcome, found.module.verdict) == ("", verdict, verdict)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize(("sem", "verdict"), [("release", Verdict.PROVED), ("relaxed", Verdict.FINDING)])
 def test_both_forms_of_a_program_are_answered(sem: str, verdict: Verdict) -> None:
     found = compare(handed_over(sem))

@@ -192,6 +192,7 @@ def test_pairs_leave_a_wrong_grid_open(name: str) -> None:
     assert answer(replace(OPEN[name], clusters=LARGE)) == (None, "the pair is left open")
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
     plan, why = REFUSED[name]
@@ -213,6 +214,7 @@ def test_both_answers_about_a_small_grid_are_compared() -> None:
     assert (wrong.pairs, wrong.whole.verdict, wrong.wrong) == (None, Verdict.FINDING, "")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_large_grid_is_proved_for_the_launch() -> None:
     plan = Plan(clusters=LARGE, tickets=True)
     found = check(write(plan), launch_of(plan))

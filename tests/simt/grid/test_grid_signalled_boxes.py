@@ -70,6 +70,7 @@ def ask(*edits: tuple[str, str], first: int = 0, cooperative: bool = True, timeo
     return check(text, launch, timeout=timeout)
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("edits", [(), (("  ld.acquire.gpu.b32 %r20, [%rd3];\nWORK:", "WORK:"),)])
 def test_tiles_that_are_alike_are_proved_for_the_launch(edits: tuple[tuple[str, str], ...]) -> None:
     found = ask(*edits, timeout=60)
@@ -96,12 +97,14 @@ def test_tiles_that_go_wrong_or_differ_are_not_proved(edits: tuple[tuple[str, st
     assert ask(*edits).verdict != "proved"
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("load", ["ld.relaxed.gpu", "ld.acquire.cta", "ld.volatile"])
 def test_a_look_that_orders_less_than_the_wait_is_not_left_out(load: str) -> None:
     """If it finds the turn, there is no wait: nothing else acquires."""
     assert ask(("ld.acquire.gpu.b32 %r20, [%rd3];\nWORK:", f"{load}.b32 %r20, [%rd3];\nWORK:")).verdict != "proved"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_look_that_is_compared_with_another_turn_is_not_left_out() -> None:
     """The turn before decides something else, at the same place in the second round."""
     compared = """WORK:

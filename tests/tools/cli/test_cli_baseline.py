@@ -54,6 +54,7 @@ def test_what_is_known_is_no_error_after_lines_have_moved(file: Path, baseline: 
     assert "in the baseline: RACE001" in mcheck("check", file, "--baseline", baseline, "-v").out
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_files_with_known_findings_alone_are_counted_apart(file: Path, baseline: Path, mcheck: Mcheck) -> None:
     other = file.parent / "other.litmus"
     other.write_text(RACE.replace("x", "z"))

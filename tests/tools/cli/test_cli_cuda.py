@@ -172,6 +172,7 @@ def test_errors_of_the_compiler_are_shown_as_it_says_them(kernel: Path, mcheck: 
     assert "nvcc does not compile k.cu" in done.err
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_several_files_of_all_kinds(kernel: Path, mcheck: Mcheck, litmus: Callable[..., Path], nvcc: Path) -> None:
     Path("k.json").write_text(json.dumps(LAUNCH), encoding="utf-8")
     Path("m.ptx").write_text(PTX, encoding="utf-8")
@@ -185,6 +186,7 @@ def test_several_files_of_all_kinds(kernel: Path, mcheck: Mcheck, litmus: Callab
     ]  # fmt: skip
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_sources_that_are_compiled_alike_are_said_once(kernel: Path, mcheck: Mcheck) -> None:
     kernel.with_suffix(".launch.json").write_text(json.dumps(LAUNCH), encoding="utf-8")
     done = mcheck("check", kernel)

@@ -55,6 +55,7 @@ def test_the_program_itself_is_overwritten_only_if_asked(mcheck: Run, tmp_path: 
     assert source.read_text() != BUG.read_text()
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_all_checks_are_under_the_given_model(mcheck: Run, tmp_path: Path) -> None:
     model = tmp_path / "nothing-races.cat"
     model.write_text("acyclic po as Order\n")
@@ -84,6 +85,7 @@ def test_what_cannot_be_written_or_read_is_refused(mcheck: Run, words: tuple[obj
     assert done.out == ""
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_answer_does_not_depend_on_the_processes(mcheck: Run) -> None:
     alone, beside = (mcheck("fences", "-j", jobs, "--format", "json", FIXED) for jobs in (1, 2))
     assert alone.status == beside.status == 0

@@ -66,6 +66,7 @@ def test_a_rule_links_to_the_page_of_its_code(site: str, mcheck: Callable, monke
     assert rule["helpUri"].startswith(page)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_counts_of_several_files_name_the_codes(mcheck: Callable, litmus: Callable) -> None:
     done = mcheck("check", litmus("one"), litmus("two"))
     assert done.out.splitlines()[-1].endswith("2 with findings (2 bugs, 2 findings: RACE001), 0 unknown, 0 errors")

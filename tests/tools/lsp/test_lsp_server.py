@@ -166,6 +166,7 @@ consumer@cta 1..any + 1 {
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_race_among_any_number_of_ctas_is_shown() -> None:
     async def scenario(client: Editor) -> None:
         client.shows(ANY_CTAS)

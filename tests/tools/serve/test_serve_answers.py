@@ -184,6 +184,7 @@ consumer@cta 0, warp 1 {
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize(
     ("right", "wrong"), [("((k/S)%2)^1", "(k/S)%2"), ("[empty[s]], 1;", "[empty[s]], 32;")], ids=["parity", "count"]
 )
@@ -200,6 +201,7 @@ def test_what_no_insertion_mends_is_replaced(right: str, wrong: str) -> None:
     assert answer.checks > 1
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_repair_that_the_request_does_not_prove_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search has limits and a model of its own; what counts is a check as it was asked for."""
     wrong = RING.replace("((k/S)%2)^1", "(k/S)%2", 1)
@@ -259,6 +261,7 @@ def test_a_page_explains_a_code_and_a_wrong_one_is_refused() -> None:
     assert "did you mean RACE004" in wrong.text
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_fences_of_a_proved_sketch(tmp_path: Path) -> None:
     path = tmp_path / "waited.litmus"
     path.write_text(WAITED)

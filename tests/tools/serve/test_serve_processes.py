@@ -107,6 +107,7 @@ def test_a_worker_that_dies_is_told_of_and_the_server_lives() -> None:
     serve(scenario)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_process_that_forks_is_started_again() -> None:
     async def scenario(served: Processes) -> None:
         assert (await served.answer(SHORT)).answer.clean is False

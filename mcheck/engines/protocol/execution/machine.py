@@ -281,18 +281,20 @@ class Machine:
             instruction=(position // 8, event.instruction),
         )
 
-    def add_entry(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:
-        """Add an event to the window and return the flags of the model for it. Most of the time is spent here, so the
-        deadline is checked here.
+    def add_entry(
+        self, entry: Live, *, ordered: bool, complete: bool = True, flags: bool = True
+    ) -> list[Flagged]:  # fmt: skip
+        """Add an event to the window and return the flags of the model for it, if they are asked for. Most of the time
+        is spent here, so the deadline is checked here.
         """
         self.setup.check_deadline()
-        broken, flags = self.window.add(entry, complete=complete)
+        broken, found = self.window.add(entry, complete=complete, flags=flags)
         if broken is not None and self.broken_axiom is None:
             self.broken_axiom = broken
         if ordered:
             before, at, here = self.program_order[entry.thread]
             self.program_order[entry.thread] = before, at, here | 1 << entry.slot
-        return flags
+        return found
 
     def add_event(
         self, agent: Agent, event: Event, *, part: int = 0, edges: Iterable[dict[str, int]] | None = None,

@@ -28,13 +28,14 @@ Step = Callable[..., int]
 class Turned(NamedTuple):
     """What is computed again after an edge that orders earlier events.
 
-    ``nodes`` are computed for all events from the ``known`` ones; the ``first`` axioms are checked before the others,
-    as their nodes need no closure.
+    ``nodes`` are computed for all events from the ``known`` ones, of which the axioms need those ``for_axioms``; the
+    ``first`` axioms are checked before the others, as their nodes need no closure.
     """
 
     nodes: frozenset[int]
     known: frozenset[int]
     first: tuple[Check, ...]
+    for_axioms: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -76,6 +77,15 @@ class Compiled:
     steps: dict[Known | None, Step] = field(default_factory=dict)
     recheck_steps: dict[Known | None, Step] = field(default_factory=dict)
     counts: dict[Known, int] = field(default_factory=dict)
+
+    def sources_of(self, nodes: Iterable[int]) -> set[int]:
+        """Return some nodes with all that they are computed from, here and by the functions for new events."""
+        found: set[int] = set()
+        todo = set(nodes)
+        while todo:
+            found |= ancestors(self.tape, *todo)
+            todo = {other[n] for other in (self.home, self.chained) for n in found if n in other} - found
+        return found
 
     def step(self, known: Known) -> Step:
         """Return the function that computes a new event of a kind and stores what later events need of it."""

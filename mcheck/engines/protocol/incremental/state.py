@@ -41,6 +41,8 @@ class State:
         asked = *ahead.needed_nodes(tape), *self.before_reads
         self.wanted = tuple(dict.fromkeys([*nodes, *asked]))
         circles = frozenset(c.node for c in self.axioms if c.test == "irreflexive")
+        self.flagged = frozenset(c.node for c in self.flags).difference(c.node for c in self.axioms) - {self.co, *asked}
+        """What is computed for flags alone."""
         self.circles = circles - {self.co, *asked}
         """Those of them of which nothing is asked but whether they lead from an event to itself."""
         self.relations: dict[int, tuple[int, int]] = {}

@@ -43,10 +43,13 @@ SLOTS = 64
 class Window(State):
     """The live events of one execution under a model: add, undo, merge."""
 
-    def add(self, entry: Entry, *, complete: bool = True) -> tuple[str | None, list[Flagged]]:
+    def add(
+        self, entry: Entry, *, complete: bool = True, flags: bool = True
+    ) -> tuple[str | None, list[Flagged]]:  # fmt: skip
         """Add an event and return the axiom that it violates, if any, and the flags that hold of it.
 
-        ``complete``: conflicts with accesses that are not ``exact`` are between accesses to the same bytes.
+        ``complete``: conflicts with accesses that are not ``exact`` are between accesses to the same bytes. Unless
+        ``flags`` are asked for, what they alone need is not kept up, and the event has to be removed again.
         """
         known = self.known(entry)
         step = self.compiled.steps.get(known)
@@ -63,11 +66,11 @@ class Window(State):
         if dirty & TURNED:
             at_once = (c.name for c in self.checks if c.monotone and out.get(c.node, (0, 0))[0] & bit)
             broken = next(at_once, None)
-            return (broken, []) if broken is not None else self._recompute(entry, bit, out)
+            return (broken, []) if broken is not None else self._recompute(entry, bit, out, flags=flags)
         if dirty:
             self._forget_unions()
         broken = next((c.name for c in self.axioms if c.node in out and self._violates_now(c, out, bit)), None)
-        return broken, self._flags(out, bit)
+        return broken, self._flags(out, bit) if flags else []
 
     def find_relations_of(self, entry: Entry) -> tuple[dict[int, int], dict[int, int]]:
         """Return how an event would be related if it was added, and leave the window as it is: by node the events that
@@ -221,10 +224,12 @@ class Window(State):
             self._evaluate(kept - before, before)
 
     def _recompute(
-        self, entry: Entry, bit: int, out: dict[int, tuple[int, int]]
+        self, entry: Entry, bit: int, out: dict[int, tuple[int, int]], *, flags: bool
     ) -> tuple[str | None, list[Flagged]]:  # fmt: skip
         """Recompute the relations after an edge that orders earlier events."""
-        turned, known, first = self.compiled.turned or self._find_turned()
+        turned, known, first, for_axioms = self.compiled.turned or self._find_turned()
+        if not flags:
+            turned = for_axioms
         coherence = frozenset((self.co,) if self.co >= 0 else ())
         given = evaluate(self, frozenset(c.node for c in first) | coherence, known)
         broken = next((c.name for c in first if self._is_violated(c, given)), None)
@@ -237,6 +242,8 @@ class Window(State):
             ):
                 broken = c.name
                 break
+        if not flags:
+            return broken, []
         for c in self.checks:
             if c.role == "flag" and c.node in turned:
                 columns = values[c.node]
@@ -251,7 +258,8 @@ class Window(State):
         kept = frozenset((*compiled.stored, *compiled.masks))
         nodes = compiled.reordering & {*kept, *(c.node for c in self.checks), self.co} - compiled.deferred
         first = tuple(c for c in self.axioms if c.node in nodes and not needs_closure(self, c.node, kept - nodes))
-        found = compiled.turned = Turned(nodes, kept - nodes, first)
+        asked = compiled.sources_of(n for n in self.wanted if n not in self.flagged)
+        found = compiled.turned = Turned(nodes, kept - nodes, first, nodes & asked)
         return found
 
     def _collect_targets(self, columns: list[int], bit: int) -> int:
@@ -396,6 +404,7 @@ declare_state(
     tape=CONSTANT,
     checks=CONSTANT,
     flags=CONSTANT,
+    flagged=CONSTANT,
     axioms=CONSTANT,
     co=CONSTANT,
     bounds=CONSTANT,

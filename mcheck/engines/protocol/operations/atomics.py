@@ -150,7 +150,7 @@ def _may_follow(
         exact=True,
         where=read_event.address,
     )
-    m.add_entry(entry, ordered=True)
+    m.add_entry(entry, ordered=True, flags=False)
     stores, _ = _compute_result(m, op, word.size, word.writes[k].value, values, read_event.address)
     if stores and m.broken_axiom is None:
         before, later = split_coherence(word, k + 1)
@@ -158,7 +158,7 @@ def _may_follow(
             thread, write_event, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True,
             exact=True, where=write_event.address, back={"co": later} if later else None,
         )  # fmt: skip
-        m.add_entry(write, ordered=True)
+        m.add_entry(write, ordered=True, flags=False)
     allowed = m.broken_axiom is None
     m.restore(saved)
     return allowed

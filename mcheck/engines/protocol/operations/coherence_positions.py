@@ -145,7 +145,7 @@ def _evaluate_trial(
             thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
             where=event.address, back=back,
         )  # fmt: skip
-        m.add_entry(entry, ordered=event.order is not None)
+        m.add_entry(entry, ordered=event.order is not None, flags=False)
     answer = ask()
     m.restore(saved)
     return answer

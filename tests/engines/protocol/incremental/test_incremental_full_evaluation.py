@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.engines.protocol.incremental import full_evaluation
-from mcheck.engines.protocol.incremental.full_evaluation import close_transitively
+from mcheck.engines.protocol.incremental.full_evaluation import close_transitively, inverse, transpose
 from mcheck.engines.protocol.incremental.kinds import FORWARD
 
 
@@ -54,3 +56,14 @@ def test_a_program_order_of_many_threads_is_gone_through_once(monkeypatch: pytes
     full_evaluation._follow(before, order, found, live, FORWARD, FORWARD)
     assert found == order
     assert looked_at <= len(live)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 64, 129, 300])
+def test_a_transposed_matrix_is_the_inverse(size: int) -> None:
+    random = Random(size)
+    for density in (0, 1, 4, 8):
+        columns = [random.getrandbits(8 * size + 8) & ((1 << size) - 1) for _ in range(size)]
+        for _ in range(8 - density):
+            columns = [x & random.getrandbits(size + 1) for x in columns]
+        assert transpose(columns) == inverse(columns)
+        assert transpose(transpose(columns)) == columns
