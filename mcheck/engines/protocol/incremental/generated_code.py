@@ -95,14 +95,20 @@ class Writer:
         wanted = sorted(self.wanted)
         groups: dict[int, list[int]] = {}
         for n in wanted:
-            groups.setdefault(self.tape.group_of[n], []).append(n)
+            if self.tape.group_of[n] >= 0:
+                groups.setdefault(self.tape.group_of[n], []).append(n)
+        # what does not depend on the recursion stands between its nodes, or behind them
+        ends = {max([members[-1], *self._bodies(group)]): group for group, members in groups.items()}
         for n in wanted:
-            group = self.tape.group_of[n]
-            if group < 0:
+            if self.tape.group_of[n] < 0:
                 self._node(n)
                 self._settle(n)
-            elif n == groups[group][-1]:  # what does not depend on the recursion stands between its nodes
-                self._group(group, groups[group])
+            if n in ends:
+                self._group(ends[n], groups[ends[n]])
+
+    def _bodies(self, group: int) -> list[int]:
+        """The nodes that recursive definitions stand for, and that are written."""
+        return [b for v, b, what in self.tape.groups[group] if what == 0 and v in self.wanted and b in self.wanted]
 
     def _settle(self, n: int) -> None:
         """Determine under which node the columns of a node are stored."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcheck.cat import load_model
+from mcheck.cat import load_model, parse_model
 from mcheck.cat.algebra.compiled_models import tape_of
+from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution import machine
 from mcheck.engines.protocol.findings_answer import check
@@ -127,6 +128,35 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, large: int, mo
                 assert said == _flagged(window, whole, flag, entry), (seed, number, flag)
         chained |= window.compiled.chained.keys()
     assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        "let rec near = po | rf",
+        "let rec near = po | far and far = (rf & ext) | co",
+        "let rec near = po | (near; far) and far = rf & ext",
+    ],
+)
+def test_definitions_need_not_recur(definitions: str) -> None:
+    program = parse(PROGRAM, "threads.litmus")
+    tape = compile_model(parse_model(f'"m"\n{definitions}\nflag ~empty (near; near) as RACE001', "m.cat"))
+    found = 0
+    for seed in range(6):
+        random = Random(seed)
+        window, before = Window(program, tape), [0] * len(program.threads)
+        for number in range(12):
+            entry = entry_of(random, window, program, number, before, stale=False)
+            _, flags = window.add(entry)
+            if entry.event.order is not None:
+                before[entry.thread] |= entry.bit
+            asked = {*window.compiled.stored, *(c.node for c in window.checks)} - window.compiled.deferred
+            said = 0
+            for flag in flags:
+                said |= flag.pairs | (entry.bit if flag.own else 0)
+            assert said == _flagged(window, evaluate(window, frozenset(asked)), "RACE001", entry), (seed, number)
+            found |= said
+    assert found
 
 
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-9.5"])
