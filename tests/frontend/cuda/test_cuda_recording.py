@@ -65,7 +65,7 @@ def test_memory_is_named_after_the_parameters_that_point_to_it() -> None:
     assert list(document(line({"0": at(3)}, memory), line({"0": at(3)}, memory, grid=[8, 1, 1]), other)["buffers"]) == [
         "a.0"
     ], "another launch calls other memory so"
-    number = line({"0": {"hex": "08000000"}}, {}, entry="l")
+    number = line({"0": {"hex": "08" * 8}}, {}, entry="l")
     shared = [line({"0": at(3)}, memory, grid=[k, 1, 1]) for k in (4, 8)]
     assert list(document(*shared, number)["buffers"]) == ["a.0"]
     unnamed = compose_recording(shared, {"k": ("k_param_0", "k_param_1", "n")})
