@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -35,13 +37,13 @@ def apply_amendments(program: Program, amendments: Sequence[Amendment]) -> Progr
     """The program with all of these edits; parametric loops keep the iterations of this instance."""
     if not amendments:
         return program
+    edited = _edit_operations(program, amendments)
     made: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[tuple[Op, ...], dict[str, int]]] = {}
-    shared: dict[tuple[int, int], Op] = {}
     threads = []
     for thread in program.threads:
         key = id(thread.code), tuple(thread.labels.items())
         if key not in made:
-            made[key] = _code(thread.code, thread.labels, amendments, shared)
+            made[key] = _edit_code(thread.code, thread.labels, edited)
         code, labels = made[key]
         threads.append(replace(thread, code=code, labels=labels, iterations=None, rounds={}))
     return replace(
@@ -50,36 +52,55 @@ def apply_amendments(program: Program, amendments: Sequence[Amendment]) -> Progr
     )  # fmt: skip
 
 
-def _code(
-    code: tuple[Op, ...], labels: dict[str, int], amendments: Sequence[Amendment], shared: dict[tuple[int, int], Op]
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    """What stands in place of an operation; the operation itself, edited or not, comes after ``before``."""
+
+    before: tuple[Op, ...]
+    op: Op
+    after: tuple[Op, ...]
+
+
+def _edit_operations(program: Program, amendments: Sequence[Amendment]) -> dict[int, _Edited]:
+    """The edited operations by their identity: threads that share an operation share the edited one."""
+    at: dict[Span, list[Amendment]] = {}
+    for amendment in amendments:
+        at.setdefault(amendment.span, []).append(amendment)
+    lines = {(span.path, span.line) for span in at}
+    edited = {}
+    for op in program.operations:
+        span = op.span
+        # An assumption has the place of what it follows.
+        if span is None or (span.path, span.line) not in lines or span not in at or isinstance(op, AssumedValue):
+            continue
+        edited[id(op)] = _edit(op, at[span])
+    return edited
+
+
+def _edit(op: Op, amendments: Sequence[Amendment]) -> _Edited:
+    changed = op
+    for change in (a.change for a in amendments if isinstance(a, Replacement)):
+        changed = replace(changed, inner=change(changed.inner)) if isinstance(changed, Await) else change(changed)
+    beside = [(a.after, replace(a.op, guard=op.guard)) for a in amendments if isinstance(a, Insertion)]
+    return _Edited(
+        tuple(new for after, new in beside if not after), changed, tuple(new for after, new in beside if after)
+    )
+
+
+def _edit_code(
+    code: tuple[Op, ...], labels: dict[str, int], edited: dict[int, _Edited]
 ) -> tuple[tuple[Op, ...], dict[str, int]]:
-    """The edited code; threads that share an operation share the edited one (``shared``)."""
+    """The edited code, with its labels before what is inserted before their operations."""
+    places = [k for k, op in enumerate(code) if id(op) in edited]
+    if not places:
+        return code, labels
     out: list[Op] = []
-    places: list[int] = []
-    """The new positions of the operations, insertions before them included."""
-    for op in code:
-        is_statement = op.span is not None and not isinstance(op, AssumedValue)  # that has the place of what it follows
-        mine = [(k, a) for k, a in enumerate(amendments) if is_statement and a.span == op.span]
-        places.append(len(out))
-        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Insertion) and not a.after]
-        out.append(_changed([(k, a) for k, a in mine if isinstance(a, Replacement)], op, shared))
-        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Insertion) and a.after]
-    places.append(len(out))
-    return tuple(out), {name: places[at] for name, at in labels.items()}
-
-
-def _beside(k: int, inserted: Insertion, op: Op, shared: dict[tuple[int, int], Op]) -> Op:
-    key = k, id(op)
-    if key not in shared:
-        shared[key] = replace(inserted.op, guard=op.guard)
-    return shared[key]
-
-
-def _changed(changes: list[tuple[int, Replacement]], op: Op, shared: dict[tuple[int, int], Op]) -> Op:
-    out = op
-    for k, change in changes:
-        key = k, id(op)
-        if key not in shared:
-            shared[key] = replace(out, inner=change.change(out.inner)) if isinstance(out, Await) else change.change(out)
-        out = shared[key]
-    return out
+    copied = 0
+    for k in places:
+        here = edited[id(code[k])]
+        out += (*code[copied:k], *here.before, here.op, *here.after)
+        copied = k + 1
+    out += code[copied:]
+    grown = [len(edited[id(code[k])].before) + len(edited[id(code[k])].after) for k in places]
+    total = [0, *accumulate(grown)]
+    return tuple(out), {name: at + total[bisect_left(places, at)] for name, at in labels.items()}

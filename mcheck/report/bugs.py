@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mcheck.base.errors import Span
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
@@ -44,7 +45,7 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
             Bug(
                 _with_count(findings[group.members[0]], others),
                 _stands_for([findings[k] for k in group.members], group),
-                tuple(_consequences([findings[g.members[0]] for g in effects], texts)),
+                tuple(_consequences(findings[group.members[0]], [findings[g.members[0]] for g in effects], texts)),
                 len(group.members),
             )
         )
@@ -125,13 +126,16 @@ def _by_number(name: str) -> tuple[object, ...]:
     return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"(\d+)", name))
 
 
-def _consequences(findings: Sequence[Finding], texts: SourceText) -> list[str]:
-    """The codes of consequences with their places."""
-    places = [(found.code, title(found, texts)[0]) for found in findings]
-    said = list(
-        dict.fromkeys(
-            code if span is None else f"{code} at {texts.name(span.path)}:{span.line}" for code, span in places
-        )
-    )
+def _where(span: Span | None, here: Span | None, texts: SourceText) -> str:
+    if span is None:
+        return ""
+    in_file = here is not None and here.path == span.path
+    return f" at line {span.line}" if in_file else f" at {texts.name(span.path)}:{span.line}"
+
+
+def _consequences(cause: Finding, findings: Sequence[Finding], texts: SourceText) -> list[str]:
+    """The codes of consequences with their places: their lines, in the file of the cause."""
+    here, _ = title(cause, texts)
+    said = list(dict.fromkeys(f"{found.code}{_where(title(found, texts)[0], here, texts)}" for found in findings))
     more = len(said) - MOST_CONSEQUENCES
     return [*said[:MOST_CONSEQUENCES], *([f"and {more} more"] if more > 0 else [])]

@@ -26,7 +26,6 @@ from mcheck.report.longer_limits import suggest_limits
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.reasons import to_json as reasons_to_json
-from mcheck.report.source_text import first_place_shown
 from mcheck.report.text import count
 
 if TYPE_CHECKING:
@@ -330,7 +329,7 @@ def _summary(summary: Summary) -> dict[str, int]:
 
 
 def github(results: list[Result], summary: Summary) -> str:
-    """GitHub workflow commands: an annotation per bug, at the source line of its first access."""
+    """GitHub workflow commands: an annotation per bug, at its primary place."""
     from mcheck.report.github import annotate_findings, annotation, place_of
 
     lines = []
@@ -393,7 +392,7 @@ def _case(result: Result) -> Case:
 def _first(result: Result) -> str:
     """The first finding in a line: its code, its place in the source, its message."""
     finding = result.findings[0]
-    span = first_place_shown(finding, SourceText(result.source, result.program))
+    span, _ = title(finding, SourceText(result.source, result.program))
     where = f" at {span.path}:{span.line}" if span is not None else ""
     return f"{finding.code}{where}: {finding.message}"
 

@@ -22,7 +22,7 @@ from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.language_words import add_words, language_of
 from mcheck.report.lines import Line
 from mcheck.report.sentences import label, plain_names, sentence, value_use
-from mcheck.report.source_text import count_shared_calls, place_shown, places_shown
+from mcheck.report.source_text import count_shared_calls, place_shown, places_shown, primary_place
 from mcheck.report.trace import abridge_registers, format_trace
 
 MOST = 200
@@ -215,9 +215,7 @@ class _Lines:
         self._known = dict(_places_of(finding.lines, self._shared, texts))
         self._path = next((access.path for access in finding.accesses if access.path), None)
         self._compiled = any(access.source for access in finding.accesses)
-        self.primary = next((span for span in reversed(shown[:2]) if span is not None), None)
-        if finding.kind == "deadlock":
-            self.primary = next((span for span in shown if span is not None), None)
+        self.primary = primary_place(finding, shown)
 
     @property
     def origin(self) -> str:

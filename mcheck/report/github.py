@@ -1,5 +1,5 @@
-"""GitHub workflow commands: an annotation per test that is not ok, at its expectation, and one per bug, at its first
-access: GitHub shows only the first ten of a step.
+"""GitHub workflow commands: an annotation per test that is not ok, at its expectation, and one per bug, at its primary
+place: GitHub shows only the first ten of a step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from mcheck.findings.finding import Finding
 from mcheck.report.bugs import collect_bugs
 from mcheck.report.finding import Bug, compiled_from, tell
 from mcheck.report.lines import plain
-from mcheck.report.source_text import first_place_shown
 from mcheck.report.text import count, describe
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
@@ -51,7 +50,7 @@ def annotate_findings(
 def _annotate_bug(bug: Bug, path: str, texts: SourceText, *, expected: bool) -> str:
     finding, told = bug.finding, tell(bug, texts)
     level = _SEVERITIES[finding.severity] if not expected or finding.severity != "error" else "notice"
-    span = first_place_shown(finding, texts)
+    span = told.primary
     parts = [told.sentence]
     parts += [f"{mark.span.path}:{mark.span.line}: {mark.label}" for mark in told.marks[:ACCESSES] if mark.span != span]
     parts += [f"{word}: {said}" for word, said in told.notes]

@@ -26,7 +26,7 @@ from mcheck.findings.finding import Access, Finding
 from mcheck.ir.program import Kinds, describe_kinds
 from mcheck.report.help_pages import ISA, help_page, site_url
 from mcheck.report.problems import list_problems
-from mcheck.report.source_text import places_shown
+from mcheck.report.source_text import places_shown, primary_place
 from mcheck.report.trace import format_instruction
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -181,7 +181,7 @@ def _result(result: Findings, finding: Finding, rule: int, fingerprint: str, rea
         "ruleIndex": rule,
         "level": LEVELS[finding.severity],
         "message": {"text": f"{text}. ({spec.document} {spec.section})"},
-        "locations": [location(places[0][1] if places else None, result.path)],
+        "locations": [location(primary_place(finding, shown), result.path)],
         "partialFingerprints": {"findingLines/v1": fingerprint},
         "properties": {"kind": finding.kind, "severity": finding.severity},
     }

@@ -25,9 +25,12 @@ def places_shown(finding: Finding, texts: SourceText) -> list[Span | None]:
     ]
 
 
-def first_place_shown(finding: Finding, texts: SourceText) -> Span | None:
-    """The place of the first access that has one: in the source if it can be read."""
-    return next((span for span in places_shown(finding, texts) if span is not None), None)
+def primary_place(finding: Finding, shown: Sequence[Span | None]) -> Span | None:
+    """Where to look first, of the places shown of its accesses, in reports of every format: at the access that comes
+    too early, the second of two; of threads that wait forever at the first.
+    """
+    order = shown if finding.kind == "deadlock" else [*reversed(shown[:2]), *shown[2:]]
+    return next((span for span in order if span is not None), None)
 
 
 def count_shared_calls(chains: Sequence[tuple[Span, ...]]) -> int:

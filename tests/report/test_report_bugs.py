@@ -154,6 +154,33 @@ def test_a_deadlock_names_its_cycle_and_the_state_of_its_barriers() -> None:
     assert "= state: `empty` is in phase 0, has 0 of 1 arrivals; `full` is in phase 0, has 0 of 1 arrivals" in text
 
 
+MISCOUNTED = """PTX ring
+{ .global .align 128 .b8 src[1024]; .shared .align 128 .b8 buf[2][128]; .shared .align 8 .b64 full[2], empty[2]; }
+producer@cta 0, warp 0, lane 0 {
+  for s in 0..2 { mbarrier.init.shared::cta.b64 [full[s]], 1; mbarrier.init.shared::cta.b64 [empty[s]], 1; }
+  bar.sync 0;
+  for k in 0..4 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%2]], ((k/2)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%2]], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf[k%2]], [src + 128*k], 128, [full[k%2]];
+  }
+}
+consumer@cta 0, warp 1, lane 0..2 {
+  bar.sync 0;
+  for k in 0..4 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%2]], (k/2)%2;
+    ld.shared.u32 r0, [buf[k%2] + 4*%laneid];
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%2]];
+  }
+}
+"""
+
+
+def test_consequences_in_the_file_of_their_cause_are_lines_of_it() -> None:
+    said = [line for line in text_of(checked_text(MISCOUNTED)).splitlines() if "= also: " in line]
+    assert said == ["    = also: RACE003 at line 9 may follow from this"]
+
+
 @pytest.mark.parametrize(
     ("expectation", "found"),
     [("", "deadlock  ring.litmus"), ("expect deadlock\n", "deadlock  ring.litmus (as expected)")],

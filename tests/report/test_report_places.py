@@ -130,7 +130,7 @@ def test_sarif_has_the_source_first(result: Result) -> None:
     (found,) = document["runs"][0]["results"]
     (first,) = found["locations"]
     assert first["physicalLocation"]["artifactLocation"]["uri"] == "ring.cu"
-    assert first["physicalLocation"]["region"]["startLine"] == 3
+    assert first["physicalLocation"]["region"]["startLine"] == 7
     places = [place["physicalLocation"] for place in found["relatedLocations"]]
     assert [(p["artifactLocation"]["uri"], p["region"]["startLine"]) for p in places] == [
         ("ring.cu", 3), ("ring.cu", 7), ("file:///cache/ring.ptx", 20), ("file:///cache/ring.ptx", 25),
@@ -139,7 +139,7 @@ def test_sarif_has_the_source_first(result: Result) -> None:
 
 def test_github_annotates_the_source_and_counts_by_code(result: Result) -> None:
     said = checked.github([result], summarize([result]))
-    assert said.startswith("::error file=ring.cu,line=3,col=5,title=RACE001 race::")
+    assert said.startswith("::error file=ring.cu,line=7,col=5,title=RACE001 race::")
     assert "1 with findings (RACE001)" in said
 
 
@@ -148,7 +148,7 @@ def test_github_annotates_a_bug_once_in_the_words_of_a_terminal(result: Result) 
     note, counts = checked.github([twice], summarize([twice])).splitlines()
     text = note.partition("title=RACE001 race::")[2].split("%0A")
     assert text[:2] == [
-        "`buf` is written twice, and nothing orders the two", "ring.cu:7: warp1[0] writes buf[bytes 0..4]",
+        "`buf` is written twice, and nothing orders the two", "ring.cu:3: warp0[0] writes buf[bytes 0..4]",
     ]  # fmt: skip
     assert counts.startswith("::notice")
 
@@ -158,7 +158,7 @@ def test_junit_names_code_and_source(result: Result) -> None:
     document = etree.fromstring(text.encode())
     for name in ("junit-10.xsd", "JUnit.xsd"):
         etree.XMLSchema(etree.parse(SCHEMAS / name)).assertValid(document)
-    assert document.find(".//failure").get("message") == "RACE001 at ring.cu:3: two writes"
+    assert document.find(".//failure").get("message") == "RACE001 at ring.cu:7: two writes"
 
 
 def test_without_its_source_a_module_is_named(result: Result) -> None:
@@ -231,3 +231,17 @@ def test_two_accesses_at_one_place_are_marked_once(
     assert sum("^" in line for line in text) == 1
     labels = [line.replace("^", "").removeprefix("    | ").strip() for line in text if "writes" in line]
     assert labels == said
+
+
+@pytest.mark.parametrize(("kind", "line"), [("race", 7), ("undefined", 7), ("deadlock", 3)])
+def test_every_format_has_the_place_that_the_text_shows(result: Result, kind: str, line: int) -> None:
+    found = replace(result, findings=(replace(result.findings[0], kind=kind),))
+    text = "\n".join(plain(said) for said in checked.describe(found))
+    assert f"--> ring.cu:{line}:5" in text
+    assert f"ring.cu:{line}:5: " in checked.concise([found])
+    assert f"file=ring.cu,line={line},col=5," in checked.github([found], summarize([found]))
+    assert f"at ring.cu:{line}: " in checked.junit([found])
+    (entry,) = entries(found)
+    assert entry["location"]["lines"]["begin"] == line
+    (place,) = json.loads(sarif.document([found]))["runs"][0]["results"][0]["locations"]
+    assert place["physicalLocation"]["region"]["startLine"] == line

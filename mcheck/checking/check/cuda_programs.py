@@ -40,10 +40,13 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
         except InputError as error:
             notes.append(f"{name} cannot be read: {error.message}")
             continue
-        recording = compose_recording(run.lines, module.entries)
-        if recording is None:
+        if not any(line["entry"] in module.entries for line in run.lines):
             continue
         module_text = _relative_files(name_parameters(text, map(_source_text, module.files.values())))
+        named = reader.parse_module(module_text, name) if module_text != text else module
+        recording = compose_recording(run.lines, named.parameter_names)
+        if recording is None:
+            continue
         path = _write(_stem(name, run.modules), module_text, recording.text, folder, cache)
         paths.append(path)
         notes += [f"{path}: {recorded_text(recording)}", *(f"{path}: {note}" for note in recording.notes)]

@@ -10,11 +10,13 @@ from dataclasses import replace
 from mcheck.base.errors import Span
 from mcheck.base.reasons import Reasons, kernel_place
 from mcheck.findings.finding import MENTIONED_LINES, Access, CompiledLine, Finding, mentioned_lines
+from mcheck.frontend.ptx.memory_layout import short_name
 from mcheck.frontend.ptx.module import Module, SourceLine
 
 Place = tuple[int, int]
 """Line and column of a statement in the module."""
 SourceLines = Mapping[Place, SourceLine]
+_MANGLED = re.compile(r"\b_Z[\w$.]+")
 
 
 def source_lines(module: Module, *entries: str) -> SourceLines:
@@ -52,19 +54,26 @@ def _chain_at(span: Span | None, lines: SourceLines) -> tuple[Span, ...]:
 
 
 def locate_reasons(reasons: Reasons, lines: SourceLines) -> Reasons:
-    """The reasons with their source locations, and with these for the lines that they mention."""
+    """The reasons with their source locations, and with these for the lines that they mention; names of the module are
+    those of the source.
+    """
     if not lines:
         return reasons
     return tuple(
         replace(
             reason,
-            what=name_source_lines(reason.what, lines),
+            what=_source_names(name_source_lines(reason.what, lines)),
             during=name_source_lines(reason.during, lines),
             source=_chain_at(reason.span, lines),
             because=locate_reasons(reason.because, lines),
         )
         for reason in reasons
     )
+
+
+def _source_names(text: str) -> str:
+    """The text with mangled names by their last parts."""
+    return _MANGLED.sub(lambda found: short_name(found[0]), text)
 
 
 def name_source_lines(text: str, lines: SourceLines) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
 from mcheck.answers.left_open import LeftOpen, reason_of
@@ -29,6 +29,7 @@ from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_ke
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.next_prefixes import find_next_prefixes
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
@@ -38,6 +39,7 @@ from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.findings.finding import Finding
 from mcheck.findings.partial import tell
 from mcheck.ir import ops
+from mcheck.ir.amendment import Amendment, apply_amendments
 from mcheck.ir.program import Program
 
 MAX_EXECUTIONS = 2_000
@@ -119,12 +121,12 @@ class Search:
     suggests_fixes: bool = True
     """Whether fixes are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
     trial_steps: int = 0
+    """The steps spent on trying fixes."""
     started: float = field(default_factory=time.process_time)
     trial_seconds: float = 0.0
     """Processor time that trials of fixes have taken."""
     fixes_cut: bool = False
     """Whether the time of a trial was over: with more of it, a better fix might be named."""
-    """The steps spent on trying fixes."""
     on_execution: Callable[[Machine], None] = lambda _: None
     """Called with every execution; with ``observed_registers``, it collects final states."""
 
@@ -257,6 +259,8 @@ class Search:
         now = self.executions, self.steps
         if self.work_at_first_error is None:
             self.work_at_first_error = now
+            if self.steps > self.executions * STEPS_AFTER_FINDING:  # another execution of this length is too long
+                return True
         for then, executions, steps in (
             (self.work_at_first_error, EXECUTIONS_AFTER_FINDING, STEPS_AFTER_FINDING),
             (max(self.work_at_first_error, self.work_at_last_finding), EXECUTIONS_WITHOUT_NEWS, STEPS_WITHOUT_NEWS),
@@ -405,7 +409,7 @@ class Search:
         allowed = max(MIN_FIX_SECONDS, time.process_time() - self.started - self.trial_seconds)
         return self.time_limit.share(max(allowed - self.trial_seconds, 0.0))
 
-    def _make_fix_check(self, key: tuple[str, object]) -> Callable[[Program], bool]:
+    def _make_fix_check(self, key: tuple[str, object]) -> IsFix:
         """Create the check of whether an edited program lacks a finding and has no finding of another kind in its
         place. It explores with few steps, whose number is the same each time.
         """
@@ -416,9 +420,10 @@ class Search:
                 return found.severity == "error" and finding_key(found)[1] == key[1]
             return finding_key(found) == key or found.code not in known
 
-        def mends(program: Program) -> bool:
+        def mends(amendments: Sequence[Amendment]) -> bool:
             if self.trial_steps > MAX_FIX_STEPS:
                 return False
+            program = apply_amendments(self.program, amendments)
             each = self.steps // max(self.executions, 1) + 1
             few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
             trial = Search(

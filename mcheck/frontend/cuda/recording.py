@@ -7,7 +7,8 @@ new buffer from there on: its contents are known again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ Memory = tuple[int, int, int, int]
 _SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu")
 MAP_BYTES: Final = 128
 _WIDTH: Final = 120
+MOST_NAMES: Final = 3
+"""The maximum number of parameters that memory is named after."""
+_UNNAMED: Final = re.compile(r"_param_\d+$")
+"""A parameter as the compiler numbers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +64,11 @@ def read_lines(text: str) -> list[Line]:
     return found
 
 
-def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recording | None:
-    """The launch file of the kernels ``entries``; ``None`` if the program launches none of them."""
-    made = list(_launches_of(lines, entries))
+def compose_recording(lines: Iterable[Line], kernels: Mapping[str, Sequence[str]]) -> Recording | None:
+    """The launch file of these kernels, given with the names of their parameters; ``None`` if the program launches none
+    of them.
+    """
+    made = list(_launches_of(lines, kernels))
     kept, again = _without_repetitions(made)
     if not kept:
         return None
@@ -77,11 +84,11 @@ def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recordin
     missing = dict.fromkeys(name for line in kept for name in line.get("missing", ()))
     if missing:
         notes.append(f"the recorder lacks {', '.join(missing)}: parameters that depend on it may be wrong")
-    document = _Document(kept).whole() | {"notes": notes} if notes else _Document(kept).whole()
+    document = _Document(kept, kernels).whole() | ({"notes": notes} if notes else {})
     return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
 
 
-def _launches_of(lines: Iterable[Line], entries: Sequence[str]) -> Iterator[Line]:
+def _launches_of(lines: Iterable[Line], entries: Collection[str]) -> Iterator[Line]:
     """The launches of these kernels. Behind a launch of another module memory is another one, since that may have
     written it.
     """
@@ -145,10 +152,13 @@ def _shape_text(line: Line, contents: dict[Memory, Any]) -> str:
 
 
 class _Document:
-    """Composes the launch file. Memory of one pointer alone is a buffer of its parameter; other memory has a name."""
+    """Composes the launch file. Memory of one pointer alone is a buffer of its parameter; other memory has a name, that
+    of the parameters that are pointers to it: ``x``, or ``out/in`` where kernels call it differently.
+    """
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], kernels: Mapping[str, Sequence[str]]) -> None:
         self._lines = lines
+        self._called = _parameters_by_memory(lines, kernels)
         self._uses: dict[Memory, int] = {}
         self._names: dict[Memory, str] = {}
         self._buffers: dict[str, Any] = {}
@@ -208,11 +218,22 @@ class _Document:
             contents = self._contents(line, about, offset, _Inside((*inside.of, number)))
             return {"buffer": about["bytes"] - offset, **contents}
         if key not in self._names:
-            name = self._names[key] = f"buffer{len(self._names)}"
+            name = self._names[key] = self._new_name(key)
             placed = {"gpu": about["gpu"]} if about.get("gpu") else {}
             contents = self._contents(line, about, 0, _Inside((*inside.of, number), named=True))
             self._buffers[name] = {"bytes": about["bytes"], **placed, **contents}
         return {"buffer": self._names[key], **({"offset": offset} if offset else {})}
+
+    def _new_name(self, key: Memory) -> str:
+        """A name that neither other memory has nor a parameter that is something else."""
+        called = self._called.get(key, ())
+        name = "/".join(called)
+        others = {one for memory, names in self._called.items() if memory != key for one in names}
+        if not 0 < len(called) <= MOST_NAMES:
+            return f"buffer{len(self._names)}"
+        if name in others or name in self._names.values():
+            return f"{name}.{len(self._names)}"
+        return name
 
     def _contents(self, line: Line, about: Mapping[str, Any], offset: int, inside: _Inside) -> Mapping[str, Any]:
         """What the host has filled of the memory from ``offset`` on, up to what a launch file cannot give: tensor maps
@@ -242,6 +263,24 @@ class _Inside:
 
     of: tuple[int, ...] = ()
     named: bool = False
+
+
+def _parameters_by_memory(
+    lines: Sequence[Line], kernels: Mapping[str, Sequence[str]]
+) -> dict[Memory | None, tuple[str, ...]]:
+    """The names of the parameters that are pointers to each memory, and those of all others for ``None``."""
+    found: dict[Memory | None, dict[str, None]] = {}
+    for line in lines:
+        names = kernels[line["entry"]]
+        for key, value in line["params"].items():
+            name = names[int(key)] if int(key) < len(names) else ""
+            if not name or _UNNAMED.search(name):
+                continue
+            number = value.get("allocation")
+            is_map = number is not None and _maps_in(line["allocations"][str(number)], value["offset"])
+            memory = None if number is None or is_map else _memory(line, number)
+            found.setdefault(memory, {})[name] = None
+    return {memory: tuple(called) for memory, called in found.items()}
 
 
 def _maps_in(about: Mapping[str, Any], offset: int) -> list[Mapping[str, Any]]:

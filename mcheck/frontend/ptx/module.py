@@ -330,6 +330,11 @@ class Module:
             yield from ((qualified_name(owner, name), item) for name, item in variables.items())
 
     @property
+    def parameter_names(self) -> dict[str, tuple[str, ...]]:
+        """The names of the parameters of each kernel that has a body."""
+        return {name: tuple(p.name for p in self.functions[name].parameters) for name in self.entries}
+
+    @property
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels that have a body."""
         return tuple(f.name for f in self.functions.values() if f.entry and f.defined)

@@ -127,7 +127,8 @@ class _Repair:
     def _reply(self, before: Result, original: str, edited: _Edited) -> Reply:
         request, result = self._request, edited.result
         fixed = is_clean(result)
-        files = f"a/{request.path}", f"b/{request.path}"
+        path = request.path.lstrip("/")
+        files = f"a/{path}", f"b/{path}"
         diff = "\n".join(unified_diff(original.split("\n"), edited.text.split("\n"), *files, lineterm=""))
         summary = (
             "nothing to fix" if before.verdict is Verdict.PROVED

@@ -268,7 +268,7 @@ def test_sarif(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_github_and_junit(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(RACE)
     _, out = run(capsys, "--format", "github", str(file))
-    assert out.startswith(f"::error file={file},line=4,col=3,title=RACE004 race::")
+    assert out.startswith(f"::error file={file},line=5,col=3,title=RACE004 race::")
     _, out = run(capsys, "--format", "junit", str(file))
     root = ET.fromstring(out)
     assert [(suite.get("tests"), suite.get("failures")) for suite in root] == [("1", "1")]

@@ -92,3 +92,24 @@ def test_whoever_may_wait_for_ever_is_found(part: int, all_tests: bool, given: t
     if answer.reason is None:
         expected = {"DEAD002"} if may_wait_for_ever(threads, needed) else set()
         assert {f.code for f in answer.findings} == expected, text
+
+
+SEPARATE = """PTX lanes-that-arrive-apart
+{ .shared .u32 x; }
+a@cta 0, warp 0, lane 0..2 {
+  if (%laneid == 0) { await ld.relaxed.cta.shared.u32 r0, [x] == 1; }
+  barrier.sync 1, 64;
+}
+b@cta 0, warp 1, lane 0..2 {
+  barrier.sync 1, 64;
+  st.relaxed.cta.shared.u32 [x], 1;
+}
+"""
+
+
+def test_a_round_that_lanes_of_one_warp_may_complete_names_the_barrier_and_what_to_do() -> None:
+    question = Question(about=Completeness.FINDINGS, timeout=60)
+    answer = ask(parse(SEPARATE, "s.litmus"), load_model("ptx-9.0"), question, "protocol")
+    assert answer.reason is not None
+    assert "arrive at barrier 1 at lines 5, 8 decides when it is complete" in answer.reason
+    assert "let them meet before it (bar.warp.sync, __syncwarp())" in answer.reason

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from mcheck.cat import load_model
+from mcheck.engines.protocol import exploration
+from mcheck.engines.protocol.exploration import Search
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.frontend.litmus import parse
+from mcheck.ir.amendment import apply_amendments
 
 KERNELS = Path(__file__).parents[3] / "litmus" / "kernels"
 BUGS = [
@@ -214,3 +217,57 @@ def test_bytes_that_nobody_announced_are_named_by_their_lines() -> None:
     )
     found = next(e for e in errors(text) if e.code == "UB216")
     assert "16 by line 17; a tensor copy completes its whole box" in found.missing
+
+
+UNORDERED = """PTX many-unordered-pairs
+{ .shared .u32 x[2], y[2], z[2]; }
+both@cta 0, warp 0..2, lane 0 {
+  st.shared.u32 [x + 4*%warpid], 1;
+  st.shared.u32 [y + 4*%warpid], 1;
+  st.shared.u32 [z + 4*%warpid], 1;
+  ld.shared.u32 r0, [x + 4*(1 - %warpid)];
+  ld.shared.u32 r0, [y + 4*(1 - %warpid)];
+  ld.shared.u32 r0, [z + 4*(1 - %warpid)];
+}
+"""
+CHOICE = """PTX two-orders
+{ .shared .u32 x, y; }
+first@cta 0, warp 0, lane 0 {
+  st.shared.u32 [x], 1;
+  atom.shared.add.u32 r0, [y], 1;
+}
+second@cta 0, warp 1, lane 0 {
+  st.shared.u32 [x], 2;
+  atom.shared.add.u32 r0, [y], 2;
+  @%p1 st.shared.u32 [x], r0;
+}
+"""
+
+
+def search(text: str = UNORDERED) -> Search:
+    found = Search(parse(text, "many.litmus"), load_model("ptx-9.0"), "ptx", 2)
+    assert found.explore(60) is None
+    return found
+
+
+def test_no_program_is_edited_once_the_steps_for_trials_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the many pairs of a long program would cost an edit of all its threads for nothing."""
+    edits = []
+    monkeypatch.setattr(exploration, "apply_amendments", lambda *edit: edits.append(edit) or apply_amendments(*edit))
+    everything = search()
+    assert edits
+    edits.clear()
+    monkeypatch.setattr(exploration, "MAX_FIX_STEPS", -1)
+    assert search().findings.keys() == everything.findings.keys()
+    assert len(everything.findings) >= 3
+    assert not edits
+
+
+def test_after_an_error_no_execution_follows_that_is_longer_than_all_that_may_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert search(CHOICE).executions > 1
+    monkeypatch.setattr(exploration, "STEPS_AFTER_FINDING", 3)
+    found = search(CHOICE)
+    assert found.errors
+    assert found.executions == 1

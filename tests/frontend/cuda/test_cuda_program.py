@@ -91,7 +91,7 @@ def test_a_static_runtime_is_replaced(tmp_path: Path, cache: Path) -> None:
     assert len(found.lines) == 3
     first = found.lines[0]
     assert first["missing"] == ["cudaSomethingNew"]
-    recording = compose_recording(found.lines, ["scale"])
+    recording = compose_recording(found.lines, {"scale": ("x", "y", "n")})
     assert recording is not None
     assert recording.notes == ("the recorder lacks cudaSomethingNew: parameters that depend on it may be wrong",)
     assert (first["entry"], first["grid"], first["block"], first["shared"]) == ("scale", [4, 1, 1], [64, 1, 1], 64)

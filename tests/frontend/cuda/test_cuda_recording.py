@@ -28,7 +28,7 @@ def line(params: dict[str, Any], allocations: dict[str, Any], entry: str = "k", 
 
 
 def document(*lines: dict[str, Any]) -> Any:
-    found = compose_recording(lines, MODULE.entries)
+    found = compose_recording(lines, MODULE.parameter_names)
     assert found is not None
     build_launches(MODULE, from_object(found.document))
     return found.document
@@ -45,16 +45,32 @@ def test_one_launch_with_memory_of_its_own() -> None:
 
 def test_two_pointers_into_one_allocation_share_a_buffer() -> None:
     found = document(line({"0": at(3), "1": at(3, 96)}, {"3": {"bytes": 4096}}))
-    assert found["launches"][0]["params"] == {"0": {"buffer": "buffer0"}, "1": {"buffer": "buffer0", "offset": 96}}
-    assert found["buffers"] == {"buffer0": {"bytes": 4096}}
+    assert found["launches"][0]["params"] == {"0": {"buffer": "a/b"}, "1": {"buffer": "a/b", "offset": 96}}
+    assert found["buffers"] == {"a/b": {"bytes": 4096}}
 
 
 def test_launches_share_buffers_and_repeated_ones_stand_once() -> None:
     one, two = line({"0": at(3)}, {"3": {"bytes": 64}}), line({"0": at(3)}, {"3": {"bytes": 64}}, entry="l")
-    found = compose_recording([one, two, one, one], MODULE.entries)
+    found = compose_recording([one, two, one, one], MODULE.parameter_names)
     assert found is not None
     assert ([x["entry"] for x in found.document["launches"]], found.launches) == (["k", "l"], 4)
-    assert found.document["launches"][1]["params"] == {"0": {"buffer": "buffer0"}}
+    assert found.document["launches"][1]["params"] == {"0": {"buffer": "a"}}
+
+
+def test_memory_is_named_after_the_parameters_that_point_to_it() -> None:
+    memory = {"3": {"bytes": 64}, "4": {"bytes": 64}}
+    there, back = line({"0": at(3), "1": at(4)}, memory), line({"0": at(4), "1": at(3)}, memory, grid=[8, 1, 1])
+    assert list(document(there, back)["buffers"]) == ["a/b", "b/a"]
+    other = line({"0": at(4)}, memory, entry="l")
+    assert list(document(line({"0": at(3)}, memory), line({"0": at(3)}, memory, grid=[8, 1, 1]), other)["buffers"]) == [
+        "a.0"
+    ], "another launch calls other memory so"
+    number = line({"0": {"hex": "08" * 8}}, {}, entry="l")
+    shared = [line({"0": at(3)}, memory, grid=[k, 1, 1]) for k in (4, 8)]
+    assert list(document(*shared, number)["buffers"]) == ["a.0"]
+    unnamed = compose_recording(shared, {"k": ("k_param_0", "k_param_1", "n")})
+    assert unnamed is not None
+    assert list(unnamed.document["buffers"]) == ["buffer0"]
 
 
 def test_the_same_launch_with_fresh_memory_is_the_same() -> None:
@@ -95,7 +111,7 @@ def test_shapes_and_gpus() -> None:
     more: dict[str, Any] = {"cluster": [2, 1, 1], "cooperative": True, "gpu": 1}
     found = document(line({"0": at(3), "1": at(3)}, {"3": {"bytes": 64, "gpu": 1}}, **more))
     assert found["launches"][0] | more == found["launches"][0]
-    assert found["buffers"]["buffer0"]["gpu"] == 1
+    assert found["buffers"]["a/b"]["gpu"] == 1
 
 
 def test_pointers_in_memory_lead_to_named_buffers() -> None:
@@ -113,7 +129,7 @@ def test_pointers_in_memory_lead_to_named_buffers() -> None:
 def test_memory_that_points_to_itself_is_not_followed() -> None:
     node = {"bytes": 32, "init": {"hex": "07" * 32, "at": {"8": at(3)}}}
     found = document(line({"0": at(3)}, {"3": node}))
-    assert found["buffers"]["buffer0"] == {"bytes": 32, "init": {"hex": "07" * 8}}
+    assert found["buffers"]["a"] == {"bytes": 32, "init": {"hex": "07" * 8}}
 
 
 MAP = {
@@ -135,9 +151,9 @@ def test_tensor_maps_behind_pointers() -> None:
 
 
 def test_streams_and_kernels_of_other_modules_are_noted_or_left_out() -> None:
-    assert compose_recording([line({}, {}, entry="other")], MODULE.entries) is None
+    assert compose_recording([line({}, {}, entry="other")], MODULE.parameter_names) is None
     a, b = line({"0": at(3)}, {"3": {"bytes": 4}}), line({"0": at(3)}, {"3": {"bytes": 4}}, entry="l", stream=1)
-    found = compose_recording([a, b], MODULE.entries)
+    found = compose_recording([a, b], MODULE.parameter_names)
     assert found is not None
     assert found.document["notes"] == list(found.notes)
     build_launches(MODULE, from_object(found.document))

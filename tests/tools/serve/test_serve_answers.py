@@ -297,3 +297,10 @@ def test_fences_have_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "memory" in answer.why_not_decided[0]
     answer = ask(requests.FENCES, path="x.litmus", settings=Settings(memory=1 << 30)).answer
     assert answer.why_not_decided == [f"{300 << 20} None"]
+
+
+def test_a_diff_of_an_absolute_path_can_be_applied_from_the_root(tmp_path: Path) -> None:
+    at = tmp_path / "pipeline.litmus"
+    at.write_text(PIPELINE)
+    lines = ask(requests.FIX, path=str(at)).answer.diff.splitlines()
+    assert lines[:2] == [f"--- a{at}", f"+++ b{at}"]

@@ -20,7 +20,7 @@ from mcheck.engines.protocol.operations.deadlocks import format_threads
 from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
-from mcheck.ir.amendment import Insertion, Replacement, apply_amendments
+from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
@@ -136,10 +136,10 @@ def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> str:
         spans = [span for span, roles in users.items() if roles == {role}]
         if free is None or not 0 < len(spans) < len(users):
             continue
-        if is_fix(apply_amendments(m.program, [Replacement(_with_number(free), span) for span in spans])):
+        if is_fix([Replacement(_with_number(free), span) for span in spans]):
             return f"Give {role} a barrier of its own: {free} instead of {passed.key[-1]} at {_lines(spans)}."
     count = WARP * len(warps)
-    if is_fix(apply_amendments(m.program, [Replacement(_with_count(count), span) for span in users])):
+    if is_fix([Replacement(_with_count(count), span) for span in users]):
         return f"Count {count} threads at {_lines(users)}: all that come to it."
     return ""
 
@@ -204,8 +204,8 @@ def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: 
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _candidate_places(m, old, new):
         assert op.span is not None
-        here = apply_amendments(m.program, [Insertion(sync, after=after, span=op.span)])
-        if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix(here):
+        here = Insertion(sync, after=after, span=op.span)
+        if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix([here]):
             return f"{'after' if after else 'before'} line {line_of(op)}"
     return ""
 

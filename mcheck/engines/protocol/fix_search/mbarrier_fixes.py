@@ -10,7 +10,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.ir import ops
-from mcheck.ir.amendment import Insertion, Replacement, apply_amendments
+from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
@@ -32,7 +32,7 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
         alike = [other for other in m.mbarriers.values() if _wrong_count(m.program, other) == wrong]
         for group in (alike, [bar]) if len(alike) > 1 else ([bar],):
             spans = dict.fromkeys(span for other in group if (span := _init_of(other).span) is not None)
-            if is_fix(apply_amendments(m.program, [Replacement(_with_count(wrong[1]), span) for span in spans])):
+            if is_fix([Replacement(_with_count(wrong[1]), span) for span in spans]):
                 return _describe_count(m, bar, wrong, len(group))
     return ""
 
@@ -102,7 +102,7 @@ def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> str:
         assert op.span is not None
         group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
         made = ops.TensorCommit(address=Const(bar.address))
-        if is_fix(apply_amendments(m.program, [Insertion(made, after=True, span=op.span)])):
+        if is_fix([Insertion(made, after=True, span=op.span)]):
             name = m.label(bar.address)
             return (
                 f"Nothing signals {name}: execute tcgen05.commit.{group}.mbarrier::arrive::one.b64 [{name}] after line "

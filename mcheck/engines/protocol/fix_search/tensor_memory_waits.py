@@ -9,7 +9,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
-from mcheck.ir.amendment import Insertion, apply_amendments
+from mcheck.ir.amendment import Insertion
 from mcheck.ir.expr import Const
 
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
@@ -47,7 +47,7 @@ def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: Tra
     at = new.op if own else old.op
     assert at.span is not None
     where = f"before line {line_of(new.op)}" if own else f"after line {line_of(old.op)}"
-    if is_fix(apply_amendments(m.program, [Insertion(wait, after=not own, span=at.span)])):
+    if is_fix([Insertion(wait, after=not own, span=at.span)]):
         return f"Execute {wait.text} {where}."
     if own:
         return ""

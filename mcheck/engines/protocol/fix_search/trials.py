@@ -19,14 +19,13 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
-from mcheck.ir.amendment import Amendment, Insertion, Replacement, apply_amendments
+from mcheck.ir.amendment import Amendment, Insertion, Replacement
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
-from mcheck.ir.program import Program
 from mcheck.ir.scopes import WIDTH
 
-IsFix = Callable[[Program], bool]
-"""A test whether a program is free of a finding, and has no other one in its place."""
+IsFix = Callable[[Sequence[Amendment]], bool]
+"""A test whether the program, so edited, is free of a finding, and has no other one in its place."""
 MAX_PIECES = 10
 """Maximum number of changes to try."""
 
@@ -46,12 +45,12 @@ def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) 
     way = list(find_steps_between(m, old, new))
     scope = _common_scope(m, [old, *way, new])
     pieces = list(_candidate_pieces(way, scope))
-    if not 0 < len(pieces) <= MAX_PIECES or not is_fix(_amend(m, pieces)):
+    if not 0 < len(pieces) <= MAX_PIECES or not is_fix([p.amendment for p in pieces]):
         return ""
     left = pieces
     for piece in reversed(pieces):
         fewer = [p for p in left if p is not piece]
-        if fewer and is_fix(_amend(m, fewer)):
+        if fewer and is_fix([p.amendment for p in fewer]):
             left = fewer
     return _describe_fix(m, old, new, way, left, scope, is_fix)
 
@@ -99,10 +98,6 @@ def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
             yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
 
 
-def _amend(m: Machine, pieces: Sequence[Piece]) -> Program:
-    return apply_amendments(m.program, [p.amendment for p in pieces])
-
-
 # --- in words ---------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +114,7 @@ def _describe_fix(
             continue
         where = "before" if piece.kind == "release" else "after"
         said.append(f"execute fence.acq_rel.{scope} {where} line {line}")
-    instead = _suggest_semantics(m, pieces, scope, is_fix)
+    instead = _suggest_semantics(pieces, scope, is_fix)
     text = f"{_join_parts(said)}{instead}{_explain_release(m, pieces)}."
     return " ".join([text[0].upper() + text[1:], *_explain_present_fences(m, old, new, way, pieces)])
 
@@ -128,7 +123,7 @@ def _join_parts(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> str:
+def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> str:
     """Suggest semantics of the operations instead of separate fences, if that is a fix as well."""
     if all(p.kind == "scope" for p in pieces):
         return ""
@@ -150,7 +145,7 @@ def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, is_fix: 
         assert span is not None
         changes.append(Replacement(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
         said.append(f"{_base_name(op)} of line {line_of(op)} .{sem}.{scope}")
-    if not is_fix(apply_amendments(m.program, changes)):
+    if not is_fix(changes):
         return ""
     return f", or make the {_join_parts(said)}"
 

@@ -23,7 +23,6 @@ from mcheck.ir.aligned_operations import DIVERGENT_BARRIERS
 from mcheck.ir.ops import Op
 
 WARP = 32
-AMBIGUOUS_ARRIVALS = "lanes of several warps diverge at a barrier with a count"
 
 
 @executes(ops.Barrier)
@@ -70,7 +69,7 @@ def _arrive(
         for other in barrier.arrived.values():
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
         if barrier.count is not None and _may_have_completed(m, agent, barrier, barrier.count):
-            m.not_followed = AMBIGUOUS_ARRIVALS
+            _leave_ambiguous(m, barrier)
         text = "threads give one barrier different counts" if barrier.count != count else "bar.red meets another kind"
         _stop(m, agent, op, "UB304", text)
     barrier.count = count
@@ -128,14 +127,14 @@ def try_complete(m: Machine, barrier: BarrierState, *, give_up_missing: bool) ->
     if sum(come.values()) < needed and give_up_missing:
         come = _count_warp_arrivals(m, barrier, give_up_missing=True)
         if sum(come.values()) >= needed:
-            m.not_followed = AMBIGUOUS_ARRIVALS  # it might have completed earlier: lanes that may arrive are waited for
+            _leave_ambiguous(m, barrier)  # it might have completed earlier: lanes that may arrive are waited for
     if sum(come.values()) < needed:
         return False
     more = any(
         _count_agent_arrivals(barrier, k) > often for warp, often in come.items() if often for k in barrier.warps[warp]
     )
     if sum(come.values()) > needed or more:
-        m.not_followed = AMBIGUOUS_ARRIVALS  # which arrivals belong to the next generation is not known
+        _leave_ambiguous(m, barrier)  # which arrivals belong to the next generation is not known
         m.ambiguous_arrivals = True
     chosen: list[int] = []
     for warp, often in come.items():
@@ -144,6 +143,16 @@ def try_complete(m: Machine, barrier: BarrierState, *, give_up_missing: bool) ->
             needed -= often
     _complete_generation(m, barrier, chosen)
     return True
+
+
+def _leave_ambiguous(m: Machine, barrier: BarrierState) -> None:
+    """Leave open which arrivals complete the generation: each counts for a whole warp (9.7.13.1)."""
+    lines = sorted({done.event.op.span.line for done in barrier.arrived.values() if done.event.op.span is not None})
+    at = f" at line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}" if lines else ""
+    m.not_followed = (
+        f"the order in which lanes of one warp arrive at barrier {barrier.key[2]}{at} decides when it is complete, for "
+        "each lane that arrives alone counts for its whole warp: let them meet before it (bar.warp.sync, __syncwarp())"
+    )
 
 
 def _count_warp_arrivals(
