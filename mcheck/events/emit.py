@@ -128,6 +128,7 @@ class Emitter:
     """Whether the accesses of strong copies are strong, rather than followed as weak ones."""
     _site: Site | None = field(default=None, init=False)
     _multiplies: bool | None = field(default=None, init=False)
+    _warp_lanes: tuple[int, ...] = field(default=(), init=False)
     stopped: list[State] = field(default_factory=list, init=False)
     """The states in which the thread would have stopped during the current operation, had it not continued."""
 
@@ -144,6 +145,15 @@ class Emitter:
         if self._multiplies is None:
             self._multiplies = any(isinstance(op, Wgmma) for op in self.thread.code)
         return self._multiplies
+
+    @property
+    def warp_lanes(self) -> tuple[int, ...]:
+        """The lanes of the thread's warp that the program has."""
+        if not self._warp_lanes:
+            cta, warp = self.thread.place.own_warp
+            places = (t.place for t in self.program.threads)
+            self._warp_lanes = tuple(p.lane for p in places if p.warp == warp and p.cta.number == cta)
+        return self._warp_lanes
 
     def start(self) -> State:
         """The state before the first instruction."""

@@ -101,9 +101,7 @@ def _collective(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Collective)
     mask, place = e.effect_of(op, state).result, e.thread.place
     assert mask is not None
-    lanes = frozenset(
-        t.place.lane for t in e.program.threads if t.place.own_warp == place.own_warp and mask >> t.place.lane & 1
-    )
+    lanes = frozenset(lane for lane in e.warp_lanes if mask >> lane & 1)
     brings = e.term(op.srcs[0], state) if op.srcs else 0
     own = tuple(e.term(x, state) for x in op.srcs[1:])
     if op.op == "elect":

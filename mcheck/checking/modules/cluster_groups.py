@@ -49,6 +49,7 @@ COUNTED_SECONDS = 30.0
 """Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
 TOGETHER = "following clusters together"
 IN_PAIRS = "following pairs of clusters"
+IN_CLASSES = "following a cluster of each class"
 PAIR = 2
 """The number of clusters that stand for all if they count themselves."""
 MAX_ASKED = 40
@@ -103,12 +104,22 @@ def answer_together(
         return first.answer
     seconds = max(GROUP_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
-    given = _answer_from_classes(module, launch, first, follow, share)
+    small = prod(launch.cluster_counts) <= MAX_TOGETHER
+    several = small and prod(launch.cluster_counts) > PAIR
+
+    def more() -> Limit:
+        return limit.share(seconds) if several else share
+
+    try:
+        given = _answer_from_classes(module, launch, first, follow, share, more)
+    except _ClassesLate:
+        given, late = None, True
+    else:
+        late = False
     if given is not None:
         return given
-    small = prod(launch.cluster_counts) <= MAX_TOGETHER
     by_choices: Answer | Reason | None = None
-    if small and prod(launch.cluster_counts) > PAIR:  # three clusters draw tickets in six orders
+    if several:  # three clusters draw tickets in six orders
         by_choices = _answer_from_pairs(module, launch, follow, question, limit, only_choices=True)
         if isinstance(by_choices, Answer):
             return by_choices
@@ -118,13 +129,17 @@ def answer_together(
         return counted
     if counted is not None:
         share = limit.share(seconds)
-    given = _answer_together(launch, first, follow, question, share)
-    if small and prod(launch.cluster_counts) > PAIR and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
+    if late:  # all of them at once would take longer still
+        why = share_reason(IN_CLASSES, seconds)
+        given = replace(first.answer, cut=True) if limit.is_over() else _with_reason(first.answer, why)
+    else:
+        given = _answer_together(launch, first, follow, question, share)
+    if several and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
         counted = _answer_from_pairs(module, launch, follow, question, limit)
         if isinstance(counted, Answer):
             return counted
         counted = counted if counted is not None and counted.cut else None
-    if share.is_over() and not limit.is_over():
+    if not late and share.is_over() and not limit.is_over():
         given = _with_late_groups(given, seconds)
     given = replace(given, cut=given.cut or (given is first.answer and share.is_over()))
     if counted is None and isinstance(by_choices, Reason) and given.verdict is Verdict.UNKNOWN:
@@ -146,13 +161,17 @@ def _with_reason(given: Answer, why: Reason) -> Answer:
     return replace(given, reasons=tuple(reasons), cut=given.cut or why.cut)
 
 
+class _ClassesLate(Exception):
+    """No two clusters of the launch conflict, but there was no time to follow one of each class."""
+
+
 def _answer_from_classes(
-    module: Module, launch: Launch, first: Followed, follow: Follow, limit: Limit
+    module: Module, launch: Launch, first: Followed, follow: Follow, limit: Limit, more: Callable[[], Limit]
 ) -> Answer | None:
     if {reason.cause for reason in first.answer.reasons} != {Cause.CLUSTERS}:
         return None
     try:
-        return answer_by_classes(module, launch, first, follow, limit)
+        return answer_by_classes(module, launch, first, follow, limit, more)
     except (TimeOut, Unsupported, Incomparable):
         return None
 
@@ -289,9 +308,14 @@ def _is_small(launch: Launch, clusters: int) -> bool:
 # --- classes of clusters --------------------------------------------------------------------------------------------
 
 
-def answer_by_classes(module: Module, launch: Launch, first: Followed, follow: Follow, limit: Limit) -> Answer | None:
+def answer_by_classes(
+    module: Module, launch: Launch, first: Followed, follow: Follow, limit: Limit, more: Callable[[], Limit]
+) -> Answer | None:
     """The answer from one cluster of each class, if those of any two keep apart, or from two clusters that do not;
     ``None`` if neither answers. ``first`` is what is known of one cluster, in which nothing but the others is missing.
+
+    Once it is known that clusters keep apart, there is ``more`` time to follow one of each class, that for following
+    all of them together, which is more work and would show no more. Raises ``_ClassesLate`` if that is not enough.
     """
     alone = first.answer
     classes = find_classes(module, launch, limit)
@@ -311,7 +335,7 @@ def answer_by_classes(module: Module, launch: Launch, first: Followed, follow: F
             return _answer_about_pair(launch, clash, follow, limit)
     if classes.lost or len(classes.firsts) > MAX_ASKED:
         return None
-    findings, cut = alone.findings, alone.cut
+    findings, cut, limit = alone.findings, alone.cut, more()
     for number, at in enumerate(classes.firsts[1:], 2):
         note(Level.CLUSTERS, f"class {number} of {len(classes.firsts)} of clusters")
         one = follow(replace(launch, first=at), limit, apart=True)
@@ -319,6 +343,8 @@ def answer_by_classes(module: Module, launch: Launch, first: Followed, follow: F
         executions += one.answer.executions
         cut = cut or one.answer.cut
         if one.answer.verdict not in (Verdict.PROVED, Verdict.FINDING):
+            if limit.is_over():
+                raise _ClassesLate
             return None
         findings = (*findings, *(f for f in one.answer.findings if f not in findings))
     reasons = tuple(r for r in alone.reasons if r.cause is not Cause.CLUSTERS)

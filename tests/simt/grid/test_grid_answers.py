@@ -124,6 +124,23 @@ def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(
     assert checked(body, grid=1).covers is not None
 
 
+def test_clusters_that_keep_apart_are_not_followed_together_if_classes_take_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    followed: list[int] = []
+
+    def late(module: object, launch: object, first: object, follow: object, *limits: object) -> None:
+        del module, launch, first, follow, limits
+        raise cluster_groups._ClassesLate
+
+    monkeypatch.setattr(cluster_groups, "answer_by_classes", late)
+    monkeypatch.setattr(cluster_groups, "_answer_together", lambda *_: followed.append(1))
+    found = checked(OPEN["another way"][0])
+    assert (found.verdict, followed) == ("bounded", [])
+    assert "following a cluster of each class takes more than 20 s" in (found.reason or "")
+    assert found.cut
+
+
 def test_a_small_grid_is_followed_whole() -> None:
     found = checked(OPEN["shared"][0])
     assert (found.verdict, found.reason) == ("proved", None)

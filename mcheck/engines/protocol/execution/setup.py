@@ -32,6 +32,7 @@ from mcheck.engines.protocol.analysis.slicing import (
     needed_objects,
     needed_registers,
 )
+from mcheck.engines.protocol.incremental.history import Histories
 from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
 from mcheck.engines.protocol.incremental.possible_kinds import foresee_kinds
@@ -154,6 +155,8 @@ class Setup:
     event_kinds: Shown = field(default_factory=Shown)
     sorts: Sorts | None = None
     """The sorts of events, as far as executions have distinguished them."""
+    histories: Histories = field(default_factory=Histories.create)
+    """What trials have answered in executions that were replayed."""
     tracked_words: dict[int, int] = field(default_factory=dict)
     """Addresses and sizes of the tracked words: those that strong operations access, or whose value decides
     something.

@@ -11,6 +11,7 @@ from mcheck.engines.protocol.incremental import overwritten
 from mcheck.engines.protocol.incremental.compilation import Compiled, compile_tape
 from mcheck.engines.protocol.incremental.entries import KEYS, LARGE, Check, Entry, Masks, bits, union
 from mcheck.engines.protocol.incremental.generated_code import Known
+from mcheck.engines.protocol.incremental.history import Histories
 from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.sorts import NO_CLASS, Sorts
 from mcheck.events.event import Event
@@ -89,6 +90,10 @@ class State:
         self.has_merged = False
         self.turned: list[tuple[int, int]] | None = None
         """The edges that lead to earlier events, by node and targets, while they are recorded."""
+        self.histories: Histories | None = None
+        """Where the histories of this window and others are numbered, if they are."""
+        self.past = 0
+        """The number of its history."""
         self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted, self.circles)
         self._fit()
 

@@ -51,6 +51,8 @@ class Window(State):
         ``complete``: conflicts with accesses that are not ``exact`` are between accesses to the same bytes. Unless
         ``flags`` are asked for, what they alone need is not kept up, and the event has to be removed again.
         """
+        if self.histories is not None:
+            self.past = self.histories.after_event(self.past, entry, complete=complete, flags=flags)
         known = self.known(entry)
         step = self.compiled.steps.get(known)
         if step is None:  # one of its own was made for what has been shown
@@ -332,19 +334,15 @@ class Window(State):
             {n: list(c) for n, c in self.cols.items()}, dict(self.masks),
             {k: m.copy() for k, m in self.keyed.items()}, dict(self.instructions),
             dict(self.memo), self.shown, self.compiled, dict(self.domains), self.missed, dict(self.filled),
+            self.past,
         )  # fmt: skip
 
     def restore(self, saved: tuple[object, ...]) -> None:
-        """Undo all additions since ``save``."""
+        """Undo all additions since ``save``, once: what it has copied is not copied again."""
         state: tuple[Any, ...] = saved
-        entries, free, self.all, self.exact, self.count, cols, masks, keyed, instructions, memo = state[:10]
-        self.shown, self.compiled, domains, self.missed, filled = state[10:]
-        self.entries, self.free = list(entries), list(free)
-        self.cols = {n: list(c) for n, c in cols.items()}
-        self.masks = dict(masks)
-        self.keyed = {k: m.copy() for k, m in keyed.items()}
-        self.instructions = dict(instructions)
-        self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
+        self.entries, self.free, self.all, self.exact, self.count, self.cols, self.masks, self.keyed = state[:8]
+        self.instructions, self.memo, self.shown, self.compiled, self.domains, self.missed, self.filled = state[8:15]
+        self.past = state[15]
         self.ends.drop(self.all)
         self.latest, self.recent = {}, {}
 
@@ -360,6 +358,8 @@ class Window(State):
         gone = find_representatives(self, pinned, deadline, every=every, together=together)
         if not gone:
             return gone
+        if self.histories is not None:
+            self.past = self.histories.after(self.past, tuple(gone.items()))
         keep = self.all & ~sum(1 << k for k in gone)
         self._drop(keep)
         self.all = keep
@@ -397,6 +397,9 @@ class Window(State):
 
 OF_NEWEST = Unnamed("asked of the newest event, within the step that added it")
 MEMO = Attribute(SHALLOW, CACHE)
+REPLAYED = Attribute(
+    SHARED, Unnamed("only executions that are replayed have a numbered history, and no proof follows one")
+)
 
 declare_state(
     Window,
@@ -439,5 +442,7 @@ declare_state(
     missed=VALUE,
     turned=Attribute(SHARED, OF_NEWEST),
     has_merged=VALUE,
+    histories=REPLAYED,
+    past=REPLAYED,
     compiled=Attribute(SHARED, CACHE),
 )

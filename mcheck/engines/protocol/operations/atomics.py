@@ -139,29 +139,29 @@ def _may_follow(
     edges: dict[str, int], values: list[int | None],
 ) -> bool:  # fmt: skip
     """Whether the model allows an atomic to read write ``k`` and directly follow it."""
-    saved = m.save()
-    thread = agent.threads[0]
-    entry = m.make_entry(
-        thread,
-        read_event,
-        {**edges, "rf": word.writes[k].event_set},
-        agent.step * 8,
-        ordered=True,
-        exact=True,
-        where=read_event.address,
-    )
-    m.add_entry(entry, ordered=True, flags=False)
-    stores, _ = _compute_result(m, op, word.size, word.writes[k].value, values, read_event.address)
-    if stores and m.broken_axiom is None:
-        before, later = split_coherence(word, k + 1)
-        write = m.make_entry(
-            thread, write_event, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True,
-            exact=True, where=write_event.address, back={"co": later} if later else None,
+    thread, source = agent.threads[0], word.writes[k]
+    stores, _ = _compute_result(m, op, word.size, source.value, values, read_event.address)
+    before, later = split_coherence(word, k + 1)
+
+    def ask() -> bool:
+        saved = m.save()
+        read = m.make_entry(
+            thread, read_event, {**edges, "rf": source.event_set}, agent.step * 8, ordered=True, exact=True,
+            where=read_event.address,
         )  # fmt: skip
-        m.add_entry(write, ordered=True, flags=False)
-    allowed = m.broken_axiom is None
-    m.restore(saved)
-    return allowed
+        m.add_entry(read, ordered=True, flags=False)
+        if stores and m.broken_axiom is None:
+            write = m.make_entry(
+                thread, write_event, {**edges, "co": before, "rmw": read.bit}, agent.step * 8 + 1, ordered=True,
+                exact=True, where=write_event.address, back={"co": later} if later else None,
+            )  # fmt: skip
+            m.add_entry(write, ordered=True, flags=False)
+        allowed = m.broken_axiom is None
+        m.restore(saved)
+        return allowed
+
+    what = "follows", source.event_set, before, later, stores, agent.step
+    return m.ask_once((thread,), (read_event, write_event), edges, None, what, ask)
 
 
 def _compute_result(

@@ -57,7 +57,7 @@ def find_first_readable(
     earliest = max(last - m.setup.max_stale_writes, -1) + 1
     if last - earliest < FEW_STALE_WRITES or Pass.OVERWRITTEN_WRITES not in m.setup.passes:
         return earliest, earliest > 0
-    known = _evaluate_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.overwritten_writes)
+    known = _evaluate_trial(m, agent, (thread,), event, edges, None, part, _overwritten)
     first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].event_set & known), None)
     return (earliest, earliest > 0) if first is None else (first, False)
 
@@ -106,9 +106,7 @@ def find_earlier_places(
 def _find_preceding_writes(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> int:
     """The writes that precede a new one in coherence order at any position."""
     last = {**edges, "co": word.write_events}
-    return _evaluate_trial(
-        m, agent, agent.representatives[:1], event, last, None, part, lambda: m.window.forced_predecessors
-    )
+    return _evaluate_trial(m, agent, agent.representatives[:1], event, last, None, part, _predecessors)
 
 
 def split_coherence(word: Word, at: int) -> tuple[int, int]:
@@ -131,21 +129,37 @@ def is_allowed_for(
     back: dict[str, int] | None = None, part: int = 0,
 ) -> bool:  # fmt: skip
     """Whether the model allows the event, for some threads of an agent, with these edges."""
-    return _evaluate_trial(m, agent, threads, event, edges, back, part, lambda: m.broken_axiom is None)
+    return _evaluate_trial(m, agent, threads, event, edges, back, part, _is_consistent)
 
 
 def _evaluate_trial(
     m: Machine, agent: Agent, threads: Sequence[int], event: Event, edges: dict[str, int],
-    back: dict[str, int] | None, part: int, ask: Callable[[], T],
+    back: dict[str, int] | None, part: int, answer: Callable[[Machine], T],
 ) -> T:  # fmt: skip
-    """Evaluate ``ask`` with the event in the window, and remove the event again."""
-    saved = m.save()
-    for thread in threads:
-        entry = m.make_entry(
-            thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
-            where=event.address, back=back,
-        )  # fmt: skip
-        m.add_entry(entry, ordered=event.order is not None, flags=False)
-    answer = ask()
-    m.restore(saved)
-    return answer
+    """Return what ``answer`` says with the event in the window, and remove the event again."""
+
+    def ask() -> T:
+        saved = m.save()
+        for thread in threads:
+            entry = m.make_entry(
+                thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
+                where=event.address, back=back,
+            )  # fmt: skip
+            m.add_entry(entry, ordered=event.order is not None, flags=False)
+        given = answer(m)
+        m.restore(saved)
+        return given
+
+    return m.ask_once(threads, (event,), edges, back, (answer, agent.step, part), ask)
+
+
+def _is_consistent(m: Machine) -> bool:
+    return m.broken_axiom is None
+
+
+def _overwritten(m: Machine) -> int:
+    return m.window.overwritten_writes
+
+
+def _predecessors(m: Machine) -> int:
+    return m.window.forced_predecessors

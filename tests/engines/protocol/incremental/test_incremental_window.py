@@ -303,6 +303,7 @@ def test_an_axiom_is_violated_whether_or_not_flags_are_asked_for(name: str) -> N
             again = window.compiled.turned
             fewer += again is not None and again.for_axioms < again.nodes
             window.restore(saved)
+            saved = window.save()
             for entry, broken in zip(tried, whole, strict=True):
                 assert window.add(entry, flags=False) == (broken, []), (seed, number)
                 if broken is not None:
@@ -312,6 +313,7 @@ def test_an_axiom_is_violated_whether_or_not_flags_are_asked_for(name: str) -> N
                 assert all(window.cols[n] == columns[n] for n in window.cols if n in asked), (seed, number)
             violated += whole != [None, None]
             window.restore(saved)
+            saved = window.save()
             if window.add(tried[0])[0] is not None:
                 window.restore(saved)
             elif tried[0].event.order is not None:
