@@ -115,7 +115,7 @@ _INITIALISED = re.compile(
 _SCOPE = re.compile(r"Give scope (?P<scope>\.\w+) .*?at line (?P<at>\d+)")
 _COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count>\d+)")
 _KNOWN = re.compile(r"What \S+ knows of \S+ ends with line (?P<at>\d+) \((?P<code>[\w.]+)")
-_GENERAL = re.compile(r"Put a barrier between line \d+ and line \d+, or release|Release after .* put \S.* between them")
+_GENERAL = re.compile(r"(?:Put a barrier between line \d+ and line \d+, or r|R)elease after the first access")
 """The fix of the catalogue for a race, with what an execution shows of the place."""
 _STRONG = re.compile(r"Make the \w+ at line (?P<at>\d+) (?P<code>\w+\.relaxed\.\w+)")
 _STAGE = re.compile(r"\[\d+\]|@\d+")

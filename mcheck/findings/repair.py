@@ -1,4 +1,5 @@
-"""Quick fixes: the fix ``Execute CODE after line N`` of a finding as an edit of the text.
+"""Quick fixes: the fix ``Execute CODE after line N`` of a finding, or ``before line M and after line N``, as edits of
+the text.
 
 The fixes are sentences for people (``mcheck.answers.advice``) in a form that can be parsed here.
 """
@@ -10,10 +11,13 @@ import re
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
 
+_PLACE = re.compile(r"(?P<where>after|before) line (?P<line>\d+)")
+_ONE = r"(?:after|before) line \d+"
 _EXECUTE = re.compile(
     r"[Ee]xecute (?P<code>(?:fence|bar|cp\.async|wgmma|tcgen05)[\w.:]*(?:; [\w.]+)?"
-    r"(?: (?:0x[0-9a-f]+|\d+|\[[^\]]*\], 128))?) (?P<where>after|before) line (?P<line>\d+)"
+    rf"(?: (?:0x[0-9a-f]+|\d+|\[[^\]]*\], 128))?) (?P<places>{_ONE}(?:(?:, {_ONE})* and {_ONE})?)"
 )
+"""``after line 1, before line 2`` is one place, between the two; more places are joined by ``and``."""
 _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")
 
 
@@ -40,8 +44,11 @@ class Edit:
 
 def parse_fix(finding: Finding) -> tuple[Insertion, ...]:
     """The insertions that the fix names; none if it names no instruction and line."""
-    found = _EXECUTE.finditer(finding.missing)
-    return tuple(Insertion(m["code"], m["where"] == "after", int(m["line"])) for m in found)
+    return tuple(
+        Insertion(step["code"], place["where"] == "after", int(place["line"]))
+        for step in _EXECUTE.finditer(finding.missing)
+        for place in _PLACE.finditer(step["places"])
+    )
 
 
 def make_edits(finding: Finding, lines: list[str], *, table: bool) -> tuple[Edit, ...]:

@@ -80,6 +80,7 @@ def test_statements_that_follow_each_other_in_both_orders_lack_more_than_one_bar
     [
         ("cta 0..2", "0", "or put a barrier of the grid between them.", True),
         ("cluster 0, cta 0..2", "0", "or put barrier.cluster.arrive and barrier.cluster.wait between them.", True),
+        ("gpu 0..2", "0", "Release after the first access and acquire before the second.", True),
     ],
 )
 def test_two_ctas_need_more_than_a_barrier_of_the_cta(place: str, index: str, says: str, own: bool) -> None:

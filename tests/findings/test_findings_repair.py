@@ -49,6 +49,15 @@ def test_two_places_at_once() -> None:
     assert text == f"a;\n{FENCE};\n{FENCE};\nb;"
 
 
+def test_one_instruction_at_several_places() -> None:
+    text = mended("a;\nb;\nc;", f"{FENCE} before line 1, after line 2 and before line 3", (1, 1), (2, 1), (3, 1))
+    assert text == f"{FENCE};\na;\nb;\n{FENCE};\n{FENCE};\nc;"
+
+
+def test_between_two_lines_is_one_place() -> None:
+    assert mended("a;\nb;\nc;", f"{FENCE} after line 1, before line 3", (1, 1), (3, 1)) == f"a;\n{FENCE};\nb;\nc;"
+
+
 def test_nothing_is_changed_where_no_place_is_named() -> None:
     assert mended("a;", "the wait first", (1, 1)) == "a;"
     assert mended("a;", f"{FENCE} after line 7", (1, 1)) == "a;"

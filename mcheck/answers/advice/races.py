@@ -35,6 +35,8 @@ from mcheck.ir import ops
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
 UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
+BARRIERS = {"cluster": "barrier.cluster.arrive and barrier.cluster.wait", "gpu": "a barrier of the grid"}
+"""What threads of different CTAs meet at, by the narrowest scope that includes them; GPUs have no barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def _suggest_order(g: ExecutionGraph, code: str) -> str:
             return join_advice(scope, catalogue.get(code).remedy)
         if check := suggest_check_of_acquire(g):
             return check
-        return _place_barrier(g, catalogue.get(code).remedy)
+        return _place_barrier(g)
     if code == "RACE003":
         return suggest_wait_for_first_fill(g) or order_before_issue(
             first, second, fence=old.proxy == Tag.GEN and new.proxy == Tag.ASYNC
@@ -115,26 +117,25 @@ def _suggest_order(g: ExecutionGraph, code: str) -> str:
     return catalogue.get(code).remedy
 
 
-def _place_barrier(g: ExecutionGraph, remedy: str) -> str:
-    """The fix of the catalogue, with the lines that the barrier goes between, or what orders threads of two CTAs.
+def _place_barrier(g: ExecutionGraph) -> str:
+    """The fix of the catalogue, with the lines that the barrier goes between, or the barrier of threads of two CTAs.
 
     A CTA lacks the barrier where a thread executes one statement after the other with none between. If threads do so in
     both orders, it lacks more than one.
     """
     old, new = g.old, g.new
+    remedy = catalogue.get("RACE001").remedy
+    hand_over = remedy.partition(", or put a barrier")[0]
     if g.share_cta(old.agent, new.agent):
         ends = [pair for pair in ((old, new), (new, old)) if _follows_without_barrier(g, *pair)]
-        lines = [line_of(a.op) for a in ends[0]] if len(ends) == 1 else []
-        if not lines:
+        if len(ends) != 1:
             return remedy
-        return f"Put a barrier between line {lines[0]} and line {lines[1]}, or {remedy[0].lower()}{remedy[1:]}".replace(
-            ", or put a barrier between them", ""
-        )
+        first, second = (line_of(a.op) for a in ends[0])
+        return f"Put a barrier between line {first} and line {second}, or {hand_over[0].lower()}{hand_over[1:]}."
+    barrier = BARRIERS.get(narrowest_common_scope(g.place(old.agent), g.place(new.agent)))
     same = old.op.span == new.op.span and old.write and new.write
     apart = " If each CTA has bytes of its own, correct the address." if same else ""
-    near = narrowest_common_scope(g.place(old.agent), g.place(new.agent)) == "cluster"
-    wide = "barrier.cluster.arrive and barrier.cluster.wait" if near else "a barrier of the grid"
-    return f"{remedy.replace('put a barrier', f'put {wide}')}{apart}"
+    return f"{hand_over}{f', or put {barrier} between them' if barrier else ''}.{apart}"
 
 
 def _follows_without_barrier(g: ExecutionGraph, first: GraphAccess, second: GraphAccess) -> bool:

@@ -43,6 +43,7 @@ def compose(a: Rows, b: Rows) -> Rows:
 
 
 def inverse(a: Rows) -> Rows:
+    """The inverse of a relation, pair by pair."""
     out = [0] * len(a)
     for i, row in enumerate(a):
         bit = 1 << i

@@ -94,7 +94,8 @@ class _Compiler:
 
     def split_identity(self, a: int, b: int) -> int | None:
         """``r? & s`` as ``(id & s) | (r & s)``: the first is a set, so no engine has to keep it as a relation.
-        Closures among the members of ``r`` are intersected alone: where ``s`` holds, the result is the closure.
+        A closure among the members of ``r`` is intersected by itself: mostly that leaves out nothing, and an engine can
+        share what it keeps of the closure.
         """
         for x, other in ((a, b), (b, a)):
             if self.tape.code[x].op == "opt" and not self.is_set(other):

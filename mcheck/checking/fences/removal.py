@@ -8,8 +8,8 @@ the order they give only where fewer of them allow more: the execution is consis
 to a condition lies between that of P and that of P without S.
 
 Arrivals at mbarriers are made relaxed in the same way. A relaxed arrival has the scope of the releasing one, counts in
-the same phases, and is as strong; it only is no release pattern by itself (8.8), though with a fence before it it is
-part of one, as the releasing one is. So the patterns with more relaxed arrivals are some of those with fewer.
+the same phases, and is as strong. It is no release pattern by itself (8.8), but behind a release fence it is part of
+one, as the releasing one is. So the patterns with more relaxed arrivals are some of those with fewer.
 """
 
 from __future__ import annotations

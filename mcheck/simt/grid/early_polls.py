@@ -4,11 +4,12 @@
     ...
     while (__syncthreads_and(state != wanted)) ...        // the wait
 
-Every such execution is one in which the early poll fails, but for one more attempt. Say that the early poll returns the
-wanted value. Let the thread look once more where it would wait. What ends the wait is the same in every execution
-(``mcheck.simt.grid.signal_order``): so the second look may read the same write. It adds no order but behind that write,
-which the early poll has ordered before more. And if the code is the same otherwise, no event is missing. So the early
-poll may be taken to fail, and be left out: nothing else depends on its value.
+It is enough to follow executions in which the early poll fails. Take one in which it returns the wanted value, and let
+the thread look once more where it would wait. What ends the wait is the same in every execution
+(``mcheck.simt.grid.signal_order``), so the second look may read the same write; and it orders nothing that the early
+poll, which read that write before it, has not ordered already. If the code is the same otherwise, this is an execution
+in which the early poll fails, with all of its events and more order. So the early poll may be left out: nothing else
+depends on its value.
 
 That nothing does is read off the code (``find_early_test``): the value is copied, and compared at one place, for
 equality. It is compared there with the wanted value alone (``check_comparisons``), so that any other one fails. The

@@ -253,9 +253,7 @@ zero@gpu 0, cta 0, warp 0, lane 0 {
 def test_a_store_that_may_come_later_in_coherence_order_lacks_release_and_acquire() -> None:
     (found,) = errors(LAMPORT)
     assert "line 4 (st.volatile.global.u32 [buf1], 0) of one overwrote the 2" in found.message
-    assert found.missing.startswith(
-        "Execute fence.acq_rel.sys before line 5 and execute fence.acq_rel.sys after line 9. Else line 4 may come"
-    )
+    assert found.missing.startswith("Execute fence.acq_rel.sys before line 5 and after line 9. Else line 4 may come")
     assert errors(mended(LAMPORT, found)) == []
 
 

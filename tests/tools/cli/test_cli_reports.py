@@ -361,7 +361,7 @@ def test_the_remark_in_text_and_json(tmp_path: Path, mcheck: Callable[..., Any])
     path.write_text(HEAD + RING, encoding="utf-8")
     path.with_suffix(".json").write_text(json.dumps(launch(3, 32)), encoding="utf-8")
     lines = mcheck("check", path).out.splitlines()
-    assert lines[1] == "  no copy fills a stage of `buf` twice in this launch: a refill takes more rounds"
+    assert lines[1] == "  this launch fills no stage of `buf` twice, so refills were not checked: they take more rounds"
     (result,) = json.loads(mcheck("check", path, "--format", "json").out)["results"]
     assert result["filled_once"] == ["buf"]
     path.with_suffix(".json").write_text(json.dumps(launch(4, 32)), encoding="utf-8")

@@ -106,14 +106,17 @@ def _describe_fix(
     is_fix: IsFix
 ) -> str:  # fmt: skip
     """Describe what to do at each place, and why what is there is not enough."""
-    said: list[str] = []
-    for piece in pieces:
-        line = line_of(piece.at.op)
-        if piece.kind == "scope":
-            said.append(f"give the {_base_name(ops.performed_operation(piece.at.op))} of line {line} scope .{scope}")
-            continue
-        where = "before" if piece.kind == "release" else "after"
-        said.append(f"execute fence.acq_rel.{scope} {where} line {line}")
+    places = [
+        f"{'before' if piece.kind == 'release' else 'after'} line {line_of(piece.at.op)}"
+        for piece in pieces
+        if piece.kind != "scope"
+    ]
+    said = [f"execute fence.acq_rel.{scope} {_join_parts(places)}"] if places else []
+    said += [
+        f"give the {_base_name(ops.performed_operation(piece.at.op))} of line {line_of(piece.at.op)} scope .{scope}"
+        for piece in pieces
+        if piece.kind == "scope"
+    ]
     instead = _suggest_semantics(pieces, scope, is_fix)
     text = f"{_join_parts(said)}{instead}{_explain_release(m, pieces)}."
     return " ".join([text[0].upper() + text[1:], *_explain_present_fences(m, old, new, way, pieces)])
@@ -144,10 +147,10 @@ def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> st
             return ""
         assert span is not None
         changes.append(Replacement(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
-        said.append(f"{_base_name(op)} of line {line_of(op)} .{sem}.{scope}")
+        said.append(f"the {_base_name(op)} of line {line_of(op)} .{sem}.{scope}")
     if not is_fix(changes):
         return ""
-    return f", or make the {_join_parts(said)}"
+    return f", or make {_join_parts(said)}"
 
 
 def _with_semantics(sem: str, scope: str) -> Callable[[Op], Op]:

@@ -26,7 +26,7 @@ class Parts(NamedTuple):
 def split_relation(tape: Tape, kind: list[str], n: int) -> Parts:
     """Split a forward relation into identities on sets, of which only the members are stored, and a rest.
 
-    A closure that is restricted stands alone: mostly it is that closure, and shares its columns.
+    A restricted closure is a member of its own: mostly the restriction leaves out nothing, and the columns are shared.
     """
     i = tape.code[n]
     if kind[n] == NOTHING:

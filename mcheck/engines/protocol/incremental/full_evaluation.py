@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from functools import cache
 
+from mcheck.cat.algebra.bits import inverse
 from mcheck.engines.protocol.incremental.kinds import DYNAMIC, NOTHING, SET, is_set
 from mcheck.engines.protocol.incremental.state import State
 
@@ -175,18 +176,6 @@ def _node(w: State, n: int, values: dict[int, Columns], live: list[int]) -> Colu
                 reached |= a[k]
             for k in live:
                 out[k] = reached & 1 << k
-    return out
-
-
-def inverse(a: Columns) -> Columns:
-    """Return the inverse of a relation, pair by pair."""
-    out = [0] * len(a)
-    for k, rest in enumerate(a):
-        bit = 1 << k
-        while rest:
-            low = rest & -rest
-            out[low.bit_length() - 1] |= bit
-            rest ^= low
     return out
 
 

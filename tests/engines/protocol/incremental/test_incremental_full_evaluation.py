@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcheck.cat.algebra.bits import inverse
 from mcheck.engines.protocol.incremental import full_evaluation
-from mcheck.engines.protocol.incremental.full_evaluation import close_transitively, inverse, transpose
+from mcheck.engines.protocol.incremental.full_evaluation import close_transitively, transpose
 from mcheck.engines.protocol.incremental.kinds import FORWARD
 
 
