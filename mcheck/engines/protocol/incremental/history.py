@@ -16,8 +16,8 @@ from mcheck.engines.protocol.incremental.entries import Entry
 from mcheck.events.event import Event
 from mcheck.ir.ops import Op
 
-MAX_HISTORIES = 100_000
-"""Maximum number of histories that are recognised, and of answers that are remembered: each takes half a kilobyte."""
+MAX_HISTORIES = 50_000
+"""Maximum number of histories that are recognised, and of answers that are remembered: each takes 0.6 KiB."""
 
 _fields = attrgetter(*(name for name in Event.__slots__ if name != "op"))
 
