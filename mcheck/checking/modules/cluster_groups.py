@@ -119,7 +119,7 @@ def answer_together(
     if counted is not None:
         share = limit.share(seconds)
     given = _answer_together(launch, first, follow, question, share)
-    if small and prod(launch.cluster_counts) > PAIR and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
+    if small and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
         counted = _answer_from_pairs(module, launch, follow, question, limit)
         if isinstance(counted, Answer):
             return counted

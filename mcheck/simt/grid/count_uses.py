@@ -8,7 +8,7 @@ may be overwritten as a whole, but not in part or by an atomic: what is left nee
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +26,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.instructions.access_operands import to_generic
 
 Indices = NDArray[np.int64]
@@ -72,6 +73,8 @@ class CountUses:
     bits_stored: int = 0
     """The size of the values in them."""
     is_drawn: bool = False
+    certain: bool = False
+    """Whether the number that is drawn now is certain."""
     called: tuple[str, Span | None] | None = None
     """A call: what a function returns is not followed."""
 
@@ -85,6 +88,16 @@ class CountUses:
             if statement.kind is Kind.CALL:
                 self.called = self.called or (f"'{statement.text}' is not followed", statement.span)
         return out
+
+    def check_only_last(self, count: int, bits: Collection[int]) -> None:
+        """Check that all of ``count`` numbers but the last one, of words of so many bits, lead to the same. Raises
+        ``NotCounted``.
+        """
+        if self.misuse is not None:
+            raise NotCounted(*self.misuse)
+        for one in self.comparisons:
+            if {one.bits} != set(bits) or len(set(one.results(0, np.arange(count - 1)).tolist())) > 1:
+                raise NotCounted("more is asked of the number drawn than whether it is the last")
 
     def _watched(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         guard, values = statement.guard, self.compiler.lanes.values
@@ -119,7 +132,7 @@ class CountUses:
                 if shuffles:
                     self.counted[target] |= passed
                 else:
-                    self.counted[target][mine] = draws or passed[mine]
+                    self.counted[target][mine] = (draws and not self.certain) or passed[mine]
                 (self.rows.add if self.counted[target].any() else self.rows.discard)(target)
             if draws and mine.any():
                 self.is_drawn, self.misuse = True, self.misuse or self.called
