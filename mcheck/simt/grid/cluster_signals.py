@@ -33,7 +33,7 @@ from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.execution.loop_visits import statements, with_action
 from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.grid.cluster_accesses import (
     Access,
@@ -133,12 +133,14 @@ class OthersSignal:
     """By lane, how often it has drawn."""
     words: dict[int, int] = field(default_factory=dict)
     """The words that are drawn from, and their sizes."""
+    asked: dict[int, Span | None] = field(default_factory=dict)
+    """The words of atomics that draw no number, and of whose results something may depend."""
     uses: CountUses | None = None
     """What is done with what is drawn, of one cluster."""
 
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
-        for record in (self.told, self.seen, self.drawn, self.words):
+        for record in (self.told, self.seen, self.drawn, self.words, self.asked):
             record.clear()
         self.uses = CountUses() if self.last is not None and len(self.numbers) == 1 else None
         self.kept.clear()
@@ -156,8 +158,8 @@ class OthersSignal:
                 out[at] = self._load(unit, statement, at, out[at])
                 if (test := find_early_test(unit.function, at - unit.start)) is not None:
                     tests[unit.start + test[0]] = unit, test[1]
-            elif statement.kind is Kind.ATOMIC and _draws(statement) and compiler.is_needed(unit, statement):
-                out[at] = self._draw(unit, statement, out[at])
+            elif statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement):
+                out[at] = (self._draw if _draws(statement) else self._note)(unit, statement, out[at])
         for at, (unit, other) in tests.items():
             out[at] = self._compare(unit, other, out[at])
         return out
@@ -277,6 +279,16 @@ class OthersSignal:
             return mask
 
         return run
+
+    def _note(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
+        fetch = self.compiler.fetch(unit, statement.place)
+
+        def before(c: Cluster, mine: Mask) -> None:
+            del c
+            found = to_generic(np.broadcast_to(fetch()[0], mine.shape)[mine])
+            self.asked |= dict.fromkeys(found.tolist(), statement.span)
+
+        return with_action(self.compiler, unit, statement, before, step)
 
     def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> None:
         """Let a lane draw the number of its cluster, or the first or last one of all."""
@@ -401,6 +413,8 @@ def trace_signalling(
     drawn = set(watch.words) if watch.ticket is None else {watch.ticket.address}
     if any(o.address in recorded.decisive_atomics - drawn for o in recorded.returned.values()):
         raise NotCounted(LEARNED)
+    for address in drawn & set(watch.asked):
+        raise NotCounted(LEARNED, watch.asked[address])
     for (lane, place), seen in recorded.loaded.items():
         op = recorded.code[lane][place]
         if watch.ticket is not None and seen.address == watch.ticket.address:
