@@ -5,16 +5,18 @@
 One answer is that of ``mcheck.checking.modules.signalled_grid``, which follows pairs of clusters; the other one is that
 of the explicit engine about the threads as a litmus test (``tests.fuzz.grids``), which shares none of that.
 
-Two to four CTAs of one thread meet at one to three barriers of a kind: a counter that counts on, a last one that resets
-the counter and sets or flips a flag, a first CTA that collects the others. Between the barriers they access the data,
-by a plan in which each has its turns. Then a few lines are damaged.
+Two to four CTAs of one thread meet at one to three barriers of a kind: a counter that counts on or down, a last one
+that resets the counter and sets or flips a flag, a first CTA that collects the others, turns, a flag of each. Between the
+barriers they access the data, by a plan in which each has its turns. Then a few lines are damaged or edited.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -22,10 +24,18 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.checking.modules.signalled_grid import answer_signalled
 from tests.fuzz.differential import EngineAnswer
-from tests.fuzz.grids import DATA, Grid, Lines, damage, judge_threads, make_grid, write_module
+from tests.fuzz.grids import DATA, WORDS, Grid, Lines, damage, judge_threads, make_grid, write_module
 from tests.fuzz.pair_answers import build, follow_pair, say_why
 
-KINDS = ("count", "last", "flips", "collects", "looks", "counts on")
+KINDS = ("count", "last", "flips", "collects", "looks", "counts on", "down", "uneven", "turns", "flags", "sums")
+TOP = 1 << 32
+EDITS: tuple[tuple[str, Callable[[Random, str], str]], ...] = (
+    (r"(?<=[=,] )\d+", lambda random, old: str((int(old) + random.choice((-1, 1, 2))) % TOP)),
+    (r"==|>=", lambda random, old: random.choice(("==", ">=", "!="))),
+    (r"\[[xy]\]", lambda random, old: f"[{random.choice(WORDS)}]"),
+    (r"red\.(?=\w+\.gpu\.global\.add)|st\.(?=re)", lambda random, old: random.choice(("red.", "st."))),
+)
+"""What an edit changes, and to what."""
 
 
 def meet(kind: str, k: int, me: int, ctas: int, *, fenced: bool) -> Lines:
@@ -38,6 +48,23 @@ def meet(kind: str, k: int, me: int, ctas: int, *, fenced: bool) -> Lines:
     adds = f"red.{release}.gpu.global.add.u32 [x], 1;"
     if kind == "count":
         return (*fence, adds, f"await ld.{acquire}.gpu.global.u32 r1, [x] >= {(k + 1) * ctas};", *fence)
+    if kind == "down":
+        down, end = adds.replace(" 1;", f" {TOP - 1};"), TOP - (k + 1) * ctas
+        return (*fence, down, f"await ld.{acquire}.gpu.global.u32 r1, [x] == {end};", *fence)
+    if kind in ("uneven", "sums"):
+        each = [j + 1 for j in range(ctas)] if kind == "uneven" else [2, *(TOP - 1 for _ in range(ctas - 2)), 2 * ctas]
+        total = (k + 1) * sum(each) % TOP
+        adds = adds.replace(" 1;", f" {each[me]};")
+        return (*fence, adds, f"await ld.{acquire}.gpu.global.u32 r1, [x] >= {total};", *fence)
+    if kind == "turns":
+        turn = k * ctas + me
+        return (f"await ld.{acquire}.gpu.global.u32 r1, [x] == {turn};", *fence,
+                f"st.{release}.gpu.global.u32 [x], {turn + 1};")  # fmt: skip
+    if kind == "flags" and ctas <= len(WORDS):
+        others = [f"await ld.{acquire}.gpu.global.u32 r1, [{WORDS[j]}] >= {k + 1};" for j in range(ctas) if j != me]
+        return (*fence, f"st.{release}.gpu.global.u32 [{WORDS[me]}], {k + 1};", *others, *fence)
+    if kind == "flags":
+        return (*fence, adds, f"await ld.{acquire}.gpu.global.u32 r1, [x] == {(k + 1) * ctas};", *fence)
     if kind == "collects" and me == 0:
         collects = f"await ld.{acquire}.gpu.global.u32 r1, [x] == {ctas - 1};"
         return (collects, *fence, "st.relaxed.gpu.global.u32 [x], 0;", *opens)
@@ -54,9 +81,29 @@ def meet(kind: str, k: int, me: int, ctas: int, *, fenced: bool) -> Lines:
     )  # fmt: skip
 
 
+def edit(random: Random, lines: Lines) -> Lines:
+    """The lines with another number, comparison, word or operation, or one that stands elsewhere."""
+    pattern, change = random.choice(EDITS)
+    fits = [(k, m) for k, text in enumerate(lines) for m in re.finditer(pattern, text)]
+    if not fits or random.random() < 0.2:
+        plain = [k for k, text in enumerate(lines) if text.endswith(";")]
+        if not plain:
+            return lines
+        k, to = random.choice(plain), random.randint(0, len(lines) - 1)
+        rest = (*lines[:k], *lines[k + 1 :])
+        return (*rest[:to], lines[k], *rest[to:])
+    k, match = random.choice(fits)
+    text = lines[k][: match.start()] + change(random, match[0]) + lines[k][match.end() :]
+    if text.startswith(("if", "st")):
+        text = text.replace(">=", "==").replace(".global.add", ".global")
+    if text.startswith("red") and ".add" not in text:
+        text = text.replace(".global", ".global.add")
+    return (*lines[:k], text, *lines[k + 1 :])
+
+
 def generate(random: Random) -> Grid:
     """A program with up to two damaged lines."""
-    ctas = random.choices((2, 3, 4), (3, 3, 1))[0]
+    ctas = random.choices((2, 3, 4), (4, 3, 1))[0]
     rounds = random.choices((1, 2, 3), (2, 4, 2))[0] if ctas < 4 else 1
     kind, fenced = random.choice(KINDS), random.random() < 0.4
     bodies: list[list[str]] = [[] for _ in range(ctas)]
@@ -71,7 +118,7 @@ def generate(random: Random) -> Grid:
     made: list[Lines] = [tuple(body) for body in bodies]
     for _ in range(random.choices((0, 1, 2), (2, 3, 1))[0]):
         me = random.randrange(ctas)
-        made[me] = damage(random, made[me])
+        made[me] = random.choice((damage, edit))(random, made[me])
         if random.random() < 0.4:  # the same everywhere
             made = [made[me] if bodies[other] == bodies[me] else made[other] for other in range(ctas)]
     return make_grid(made, 1, cooperative=random.random() < 0.9)
