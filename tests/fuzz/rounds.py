@@ -6,8 +6,8 @@ One answer is that of ``mcheck.checking.modules.signalled_grid``, which follows 
 of the explicit engine about the threads as a litmus test (``tests.fuzz.grids``), which shares none of that.
 
 Two to four CTAs of one thread meet at one to three barriers of a kind: a counter that counts on or down, a last one
-that resets the counter and sets or flips a flag, a first CTA that collects the others, turns, a flag of each. Between the
-barriers they access the data, by a plan in which each has its turns. Then a few lines are damaged or edited.
+that resets the counter and sets or flips a flag, a first CTA that collects the others, turns, a flag of each. Between
+the barriers they access the data, by a plan in which each has its turns. Then a few lines are damaged or edited.
 """
 
 from __future__ import annotations
