@@ -151,7 +151,7 @@ def _write_body(body: Lines, labels: Iterator[int]) -> Iterator[str]:
             open_blocks.append(("add.u32 %k2, %k2, 1;", "setp.lt.u32 %p1, %k2, 2;", f"@%p1 bra L{label};"))
         elif line == "}":
             yield from open_blocks.pop()
-        elif wait := re.fullmatch(r"await (ld\S+ (%r\d), \[%a\d\]) (==|>=|!=) (\d+);", text):
+        elif wait := re.fullmatch(r"await (ld\S+ (%r\d), \[%a\d\]) (==|>=|!=) (\d+|%r\d);", text):
             label = next(labels)
             yield f"L{label}:"
             yield f"{wait[1]};"

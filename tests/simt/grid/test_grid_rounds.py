@@ -10,8 +10,9 @@ import pytest
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.signalled_grid import answer_signalled
+from tests.fuzz.grids import judge_threads, make_grid
 from tests.fuzz.pair_answers import build, follow_pair, say_why
-from tests.fuzz.rounds import compare, generate
+from tests.fuzz.rounds import answer_by_pairs, compare, generate
 
 SECONDS = 60.0
 LARGE = 12
@@ -188,6 +189,56 @@ def test_ctas_that_need_not_be_resident_are_not_proved_to_meet() -> None:
         None, "clusters wait for others that need not be resident",
     )  # fmt: skip
     assert answer(RIGHT["a counter that counts on"], first=1)[0] is None
+
+
+ASKS_AGAIN = """fence.acq_rel.gpu;
+atom.relaxed.gpu.global.add.u32 r0, [x], 1;
+fence.acq_rel.gpu;
+if (r0 == 1) {
+st.relaxed.gpu.global.u32 [x], 0;
+mov.u32 r3, 1;
+st.release.gpu.global.u32 [y], 1;
+} else {
+await ld.acquire.gpu.global.u32 r1, [y] == 1;
+}
+fence.acq_rel.gpu;
+atom.relaxed.gpu.global.add.u32 r0, [x], 1;
+fence.acq_rel.gpu;
+if (r0 != 1) {
+await ld.acquire.gpu.global.u32 r1, [y] == 2;
+if (r3 == 1) {
+atom.acq_rel.gpu.global.exch.b32 r5, [x], 0;
+if (r5 == 0) {
+st.global.u32 [d], 2;
+}
+}
+} else {
+st.relaxed.gpu.global.u32 [x], 0;
+st.release.gpu.global.u32 [y], 2;
+st.global.u32 [d], 1;
+}"""
+WAITS_FOR_NUMBER = """atom.acq_rel.gpu.global.add.u32 r0, [x], 1;
+if (r0 == 2) {
+st.release.gpu.global.u32 [y], 5;
+await ld.acquire.gpu.global.u32 r1, [z] == 2;
+st.release.gpu.global.u32 [y], 0;
+} else {
+await ld.acquire.gpu.global.u32 r1, [y] == 5;
+red.release.gpu.global.add.u32 [z], 1;
+await ld.acquire.gpu.global.u32 r1, [y] >= r0;
+}"""
+
+
+@pytest.mark.daily(days=4)
+@pytest.mark.parametrize(
+    ("text", "ctas", "said"),
+    [(ASKS_AGAIN, 2, LEARNED), (WAITS_FOR_NUMBER, 3, "'setp.lt.u32 %p1, %r1, %r0' uses the number that is drawn")],
+)
+def test_more_is_asked_of_a_word_of_numbers_than_who_is_last(text: str, ctas: int, said: str) -> None:
+    grid = make_grid([tuple(text.splitlines())] * ctas, 1, cooperative=True)
+    assert judge_threads(grid.draft).kinds
+    found, why = answer_by_pairs(grid, SECONDS)
+    assert (found, why) == (None, said)
 
 
 @pytest.mark.daily
