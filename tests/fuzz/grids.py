@@ -42,6 +42,8 @@ JUDGE_SECONDS = 5.0
 REGISTERS = 8
 FIRST = "first"
 """The parameter for the number of CTAs on the GPUs before."""
+FAILS = {"==": "ne", ">=": "lt", "!=": "eq"}
+"""The comparison that goes on waiting."""
 OWN = 4
 """The register that holds the number of the CTA, from 1 on; the others hold zero at first."""
 
@@ -149,11 +151,11 @@ def _write_body(body: Lines, labels: Iterator[int]) -> Iterator[str]:
             open_blocks.append(("add.u32 %k2, %k2, 1;", "setp.lt.u32 %p1, %k2, 2;", f"@%p1 bra L{label};"))
         elif line == "}":
             yield from open_blocks.pop()
-        elif wait := re.fullmatch(r"await (ld\S+ (%r\d), \[%a\d\]) == (\d+);", text):
+        elif wait := re.fullmatch(r"await (ld\S+ (%r\d), \[%a\d\]) (==|>=|!=) (\d+|%r\d);", text):
             label = next(labels)
             yield f"L{label}:"
             yield f"{wait[1]};"
-            yield f"setp.ne.u32 %p1, {wait[2]}, {wait[3]};"
+            yield f"setp.{FAILS[wait[3]]}.u32 %p1, {wait[2]}, {wait[4]};"
             yield f"@%p1 bra L{label};"
         else:
             yield text
@@ -171,7 +173,7 @@ def generate(random: Random, gpus: int = 1) -> Grid:
         bodies = random.choice(PLANS)(random, threads)
         for _ in range(random.choices((0, 1, 2), (3, 4, 2))[0]):
             k = random.randrange(threads)
-            bodies[k] = _damage(random, bodies[k])
+            bodies[k] = damage(random, bodies[k])
     elif family < 0.7:
         bodies = _outcome(random, threads)
     else:
@@ -401,7 +403,7 @@ WEAKER = (
 )  # fmt: skip
 
 
-def _damage(random: Random, lines: Lines) -> Lines:
+def damage(random: Random, lines: Lines) -> Lines:
     """The lines with one dropped, moved, added, or weaker."""
     places = [(start, end) for start, end in units(lines) if "} else {" not in lines[start:end]]
     what = random.choices(("weaker", "drop", "swap", "add", "open"), (6, 2, 1, 2, 1))[0]

@@ -134,7 +134,7 @@ def answer_together(
         given = replace(first.answer, cut=True) if limit.is_over() else _with_reason(first.answer, why)
     else:
         given = _answer_together(launch, first, follow, question, share)
-    if several and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
+    if small and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
         counted = _answer_from_pairs(module, launch, follow, question, limit)
         if isinstance(counted, Answer):
             return counted

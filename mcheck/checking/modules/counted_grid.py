@@ -64,7 +64,7 @@ from mcheck.simt.grid.grid_counter import Counter, NotCounted, find_counter, wit
 
 LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on"
 ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have"
-TRIES = 3
+TRIES = 5
 """How often the contents of memory are forgotten that clusters turn out to write."""
 CLUSTER_SECONDS = 5.0
 """Maximum time to execute one cluster: a loop may wait for others in a way that is not recognised."""

@@ -1,45 +1,51 @@
-"""Proofs for grids whose clusters wait for each other's signals: turns, tokens, wavefronts, flags, tickets.
+"""Proofs for grids whose clusters wait for each other's signals: turns, tokens, wavefronts, flags, tickets, barriers of
+the grid that are used again and again.
 
 A *signal* is a strong store of a known value to a word, or an atomic that exchanges it or adds it; a *wait* is a load
 that is repeated until its value compares with a known one. A turn goes from one cluster to the next: each waits for its
 number, works, and stores the next one. What a cluster does happens after what all clusters before it did, though it
-waits for one of them alone.
+waits for one of them alone. At a barrier all add to a word and wait for the sum, or the last one to add tells the
+others, and what all have done before happens before what any does afterwards.
 
 *Conditions.* They are checked for every cluster of the grid, by executing each alone. There all that it waits for is
 there (``mcheck.simt.grid.cluster_signals``).
 
-1. Control and addresses depend on nothing that other clusters write, except that waits end. What the launch says of the
-   contents of memory that clusters write is forgotten.
-2. Or clusters draw tickets: each does one ``atom.add`` of 1 on a word of known initial value, by one thread, at scope
-   gpu or wider, and nothing else accesses the word. No instruction reads the coordinates of a cluster. So clusters
-   differ in their tickets alone, each number is drawn once, and cluster k may be taken for the one that has drawn the
-   k-th number.
+1. Control and addresses depend on nothing that other clusters write, except that waits end, on loads of such words that
+   return the same in every execution (*looks*), and on draws. What the launch says of the contents of memory that
+   clusters write is forgotten.
+2. Clusters may draw *tickets*: each does one ``atom.add`` of 1 on a word of known initial value, by one thread, at
+   scope gpu or wider, and nothing else accesses the word. No instruction reads the coordinates of a cluster. So
+   clusters differ in their tickets alone, each number is drawn once, and cluster k may be taken for the one that has
+   drawn the k-th number. Or they ask, as often as each other, whether they are the *last* ones to add 1 to a word: all
+   other numbers lead to the same control (``mcheck.simt.grid.count_uses``). Each is executed for every set of rounds
+   in which it may be the last one, and what follows holds for every choice of those that are
+   (``mcheck.simt.grid.signal_choices``).
 3. All signals and waits of a cluster are by one thread, at scope gpu or wider. Their words have known initial values,
    are aligned and do not overlap; nothing else accesses them.
-4. The same signal ends a wait in every execution, or a later one by the same thread; it releases what comes before it,
-   and the wait acquires. ``mcheck.simt.grid.signal_order`` computes which, and says why that is so.
+4. A wait is ordered after the same signals in every execution; they release what comes before them, and the wait
+   acquires. ``mcheck.simt.grid.signal_order`` computes which, and says why that is so.
    A load ahead of a wait, of the same word, decides only whether there is a wait at all, and is left out
    (``mcheck.simt.grid.early_polls``).
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
 6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running.
 
-*The argument.* By 1, 2 and 4 all executions have the same signals and waits, and the order of the waits that 4 gives
-has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution with a race
-between two clusters i and j, and leave out all events of the others. A wait of i or j that a third cluster ends is
-replaced: if some signal of the other one of the pair comes before it, by a wait for the latest such signal; else it is
-left out, too. An addition becomes the exchange for what it leaves (4). The result is an execution of i and j:
+*The argument.* By 1, 2 and 4 all executions of a choice have the same signals and waits, and the order of the waits
+that 4 gives has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution
+with a race between two clusters i and j, and leave out all events of the others. Each signal of i and j gets a word of
+its own, to which it stores 1. A wait of i that comes, by 4, behind something of j becomes a wait for the word of the
+latest signal of j that comes before it and releases; any other wait is left out. The result is an execution of i and j:
 
+* A wait has one write to read, by a signal that came before it.
 * Loads whose store is left out read another one, or what was there at first: no control depends on that (1).
-* No order is added. A wait that is replaced acquires what comes before a signal of j, say. In the execution of all
-  clusters that came before the wait, too: by a chain of signals and waits, where each signal in between comes behind
-  the wait, and releases what that has acquired (4; 8.9.5: base causality order is transitive). Only signals and waits
-  carry order between clusters (3, 5), and draws of tickets, which are kept, in any order. Order may have been lost, and
-  then the race is one all the more.
+* No order is added. A wait acquires what comes before a signal of j. In the execution of all clusters that came before
+  the wait, too: by a chain of signals and waits, where each signal in between comes behind the wait, and releases what
+  that has acquired (4; 8.9.5: base causality order is transitive). Only signals and waits carry order between clusters
+  (3, 5), and draws of tickets, which are kept, in any order, and the order of ``fence.sc``, which is kept for those of
+  i and j. Order may have been lost, and then the race is one all the more.
 
-So it is enough that no pair of clusters, with waits replaced so, has an error. Two pairs whose clusters have the same
-shapes, and whose signals and waits are the same to each other (for each signal its word, and which one of the word it
-is; for each wait which values of its word end it), have the same executions, up to the places of weak accesses and what
-they store. So of all pairs those suffice in which each kind of conflict occurs
+So it is enough that no pair of clusters, with signals and waits replaced so, has an error. Two pairs whose clusters
+have the same shapes, and in which the same waits are for the same signals, have the same executions, up to the places
+of weak accesses and what they store. So of all pairs those suffice in which each kind of conflict occurs
 (``mcheck.simt.grid.signalled_conflicts``). Within a cluster the same holds: what others signal to it and it to them
 comes back to the same thread (3), which adds no order there. Accesses are in bounds and aligned in all clusters.
 
@@ -53,7 +59,7 @@ A finding in a pair need not be one of the grid, for order may have been lost. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -68,19 +74,13 @@ from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir import ops
-from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import MemoryMap
-from mcheck.ir.ops import Op
-from mcheck.ir.program import Program
-from mcheck.simt.execution.value_tests import as_number
 from mcheck.simt.grid.cluster_signals import (
     OthersSignal,
     Signalling,
     TicketFound,
     execute_signalling,
     trace_signalling,
-    with_threads,
 )
 from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers
 from mcheck.simt.grid.counted_clusters import clusters_of
@@ -93,13 +93,15 @@ from mcheck.simt.grid.grid_counter import (
     counter_at,
     without_contents,
 )
-from mcheck.simt.grid.signal_order import Links, SignalOrder, order_signals
+from mcheck.simt.grid.linked_pair import link_pair
+from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
+from mcheck.simt.grid.signal_order import SignalOrder, order_signals
 from mcheck.simt.grid.signalled_boxes import box_footprints, check_initial_words, find_box
 from mcheck.simt.grid.signalled_conflicts import Pair, choose_pairs
-from mcheck.simt.grid.synchronisations import Synchronisation, read_synchronisation, synchronisation_of
 from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters wait for signals that are the same in every execution"
+SAID_OF_LAST = "all {} clusters wait for the same signals, whichever of them are the last ones to count themselves"
 SAID_OF_BOX = "clusters wait for signals that are the same in every execution, each for those of the {} in its box"
 FEW = 4
 """The number of clusters of which conditions are checked first."""
@@ -110,16 +112,14 @@ FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 
 @dataclass(frozen=True, slots=True)
 class SignalledPairs:
-    """A launch whose clusters signal, what it says of contents forgotten, the order of the signals, and the pairs to
-    follow.
-    """
+    """A launch whose clusters signal, what it says of contents forgotten, what they do, and the pairs to follow."""
 
     launch: Launch
     ticket: Counter | None
-    order: SignalOrder
-    threads: tuple[int | None, ...]
-    """The thread of each cluster that signals and waits."""
+    executions: Sequence[Signalling]
     pairs: tuple[Pair, ...]
+    decides: bool
+    """Whether clusters ask whether they are the last ones."""
 
 
 def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
@@ -130,30 +130,35 @@ def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_c
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     check_statements(module)
     ticket: Counter | None = None
+    decides = False
     for _ in range(TRIES):
         try:
-            return _find_pairs(module, launch, ticket, limit, only_choices=only_choices)
+            return _find_pairs(module, launch, ticket, limit, decides=decides, only_choices=only_choices)
         except TicketFound as found:
             if ticket is not None:
                 raise NotCounted("clusters draw numbers from several words") from None
-            ticket = found.ticket
+            decides = _read_coordinates(module, launch)
+            ticket = None if decides else found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
     raise NotCounted("contents that are given are written")
 
 
 def _find_pairs(
-    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, only_choices: bool
+    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, decides: bool, only_choices: bool
 ) -> SignalledPairs:
+    if decides and (only_choices or _is_box(launch)):
+        raise NotCounted("clusters draw tickets, and have coordinates, too", counter=False)
     clusters = _clusters(launch)
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
-    for number, cluster in enumerate(clusters):
+
+    def execute(number: int, last: Rounds | None) -> None:
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
         try:
             with within_one_cluster(limit) as within:
-                found = execute_signalling(module, launch, cluster, number, ticket, shapes, within)
+                found = execute_signalling(module, launch, clusters[number], number, ticket, shapes, within, last)
         except NotCounted as error:
             error.counter = _any_waits(executions)
             raise
@@ -162,21 +167,43 @@ def _find_pairs(
         if written:
             raise Written(written)
         executions.append(found)
-        if only_choices and ticket is None and not found.polls_early:
+
+    nobody: Rounds | None = frozenset() if decides else None
+    for number in range(len(clusters)):
+        execute(number, nobody)
+        if only_choices and ticket is None and not executions[-1].polls_early:
             raise NotCounted("clusters draw no tickets", counter=False)
-        if number + 1 in (FEW, len(clusters)) and not _any_waits(executions):
+        if not decides and number + 1 in (FEW, len(clusters)) and not _any_waits(executions):
             raise NotCounted("no cluster waits for a signal", counter=False)
-    if ticket is not None:
-        _check_alike(module, launch)
-    memory = MemoryMap(executions[0].memory)
-    words = _signal_words(launch, memory, executions)
+    rounds = executions[0].draws
+    if rounds > MAX_ROUNDS:
+        raise NotCounted(f"clusters draw numbers more often than {MAX_ROUNDS} times")
+    for last in subsets(rounds):
+        for number in range(len(clusters)):
+            execute(number, last)
+    if any(one.draws != rounds for one in executions):
+        raise NotCounted("not all clusters draw as many numbers")
+    words = _signal_words(launch, MemoryMap(executions[0].memory), executions)
     if _is_box(launch):
         check_initial_words(launch, words.values())
-    order = order_signals([one.code for one in executions], {at: word.first for at, word in words.items()})
-    if not launch.cooperative and not (order.follows_numbers() and (ticket is not None or not order.clocks)):
+    orders = _order(executions, len(clusters), {at: word.first for at, word in words.items()}, decides=decides)
+    follows = isinstance(orders, SignalOrder) and ticket is not None and orders.follows_numbers()
+    if not launch.cooperative and orders.waits_for_others() and not follows:
         raise NotCounted("clusters wait for others that need not be resident")
-    threads = tuple(one.thread for one in executions)
-    return SignalledPairs(launch, ticket, order, threads, tuple(choose_pairs(Side(executions), order, limit)))
+    return SignalledPairs(launch, ticket, executions, tuple(choose_pairs(Side(executions), orders, limit)), decides)
+
+
+def _order(
+    executions: Sequence[Signalling], count: int, initial: Mapping[int, int], *, decides: bool
+) -> SignalOrder | ChosenOrders:
+    """The order of the signals of ``count`` clusters. Raises ``NotCounted``."""
+    if not decides:
+        any_value = any(one.polls_early for one in executions)
+        return order_signals([one.code for one in executions], initial, any_value=any_value)
+    codes: dict[Rounds, list[Code]] = {}
+    for one in executions:
+        codes.setdefault(one.last, []).append(one.code)
+    return order_choices(codes, initial, [(k % count, one.last) for k, one in enumerate(executions)])
 
 
 def _any_waits(executions: Sequence[Signalling]) -> bool:
@@ -187,12 +214,13 @@ def _bytes_of(ticket: Counter | None) -> Sequence[range]:
     return [] if ticket is None else [ticket.bytes]
 
 
-def _check_alike(module: Module, launch: Launch) -> None:
-    """Check that clusters that draw tickets are alike otherwise. Raises ``NotCounted``."""
-    for unit in collect_code(module, launch.entry).units:
-        for statement in unit.function.body:
-            if not COORDINATES.isdisjoint(special_registers(statement)):
-                raise NotCounted("clusters draw tickets, and have coordinates, too", statement.span)
+def _read_coordinates(module: Module, launch: Launch) -> bool:
+    """Whether clusters may differ otherwise than by the numbers that they draw."""
+    return any(
+        not COORDINATES.isdisjoint(special_registers(statement))
+        for unit in collect_code(module, launch.entry).units
+        for statement in unit.function.body
+    )
 
 
 def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, Counter]:
@@ -243,54 +271,14 @@ def _clusters(launch: Launch) -> Sequence[Extent]:
 def trace_pair(module: Module, found: SignalledPairs, pair: Pair, limit: Limit) -> ClusterTrace:
     """What two clusters do, without the others. Raises ``NotCounted``."""
     clusters = _clusters(found.launch)
-    watch = OthersSignal(found.launch, pair, found.ticket)
-    trace = trace_signalling(module, found.launch, [clusters[k] for k in pair], watch, limit)
-    return replace(trace, program=_linked(trace.program, pair, found))
-
-
-def _linked(program: Program, pair: Pair, found: SignalledPairs) -> Program:
-    """The program of two clusters with their waits replaced."""
-    threads = list(program.threads)
-    for which, (number, links) in enumerate(zip(pair, found.order.pair(*pair), strict=True)):
-        thread = found.threads[number]
-        if thread is None:
-            continue
-        at = which * (len(threads) // len(pair)) + thread
-        code = threads[at].code
-        if tuple(read_synchronisation(code, found.ticket)) != found.order.codes[number]:
-            raise NotCounted("two clusters together signal otherwise than each alone")
-        threads[at] = replace(threads[at], code=tuple(_replace_waits(code, links, found.ticket)))
-    return with_threads(program, tuple(threads))
-
-
-def _replace_waits(code: Sequence[Op], links: Links, ticket: Counter | None) -> list[Op]:
-    given = iter(links)
-    out: list[Op] = []
-    for op in code:
-        one = synchronisation_of(op, ticket)
-        if one is None:
-            out.append(op)
-            continue
-        by = next(given)
-        if by is not None:
-            same = (by.address, by.test, by.value, by.adds) == (one.address, one.test, one.value, False)
-            out.append(op if same else _wait_for(op, by) if by.waits else _exchange(op, by))
-    return out
-
-
-def _wait_for(op: Op, by: Synchronisation) -> Op:
-    """A wait for something else."""
-    assert isinstance(op, ops.Await)
-    assert isinstance(op.inner, ops.Load)
-    kind = by.type if by.type[0] == "s" else f"u{by.type[1:]}"
-    inner = replace(op.inner, address=Const(by.address), type=kind, dsts=(Reg("spun"),))
-    return replace(op, inner=inner, compare=(by.test, Const(as_number(by.value, by.type))))
-
-
-def _exchange(op: Op, by: Synchronisation) -> Op:
-    """An addition, as the exchange for what it leaves."""
-    assert isinstance(op, ops.Atomic)
-    return replace(op, op="exch", srcs=(Const(by.value),))
+    numbers = tuple(k % len(clusters) for k in pair[:2])
+    both = [found.executions[k] for k in pair[:2]]
+    watch = OthersSignal(
+        found.launch, numbers, found.ticket, last=tuple(one.last for one in both) if found.decides else None,
+        returns=[one.seen for one in both],
+    )  # fmt: skip
+    trace = trace_signalling(module, found.launch, [clusters[k] for k in numbers], watch, limit)
+    return replace(trace, program=link_pair(trace.program, both, pair[2], found.ticket))
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -309,7 +297,7 @@ def answer_signalled(
     for number, pair in enumerate(found.pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
         trace = trace_pair(module, found, pair, limit)
-        together = replace(found.launch, group=tuple(clusters[k] for k in pair))
+        together = replace(found.launch, group=tuple(clusters[k % len(clusters)] for k in pair[:2]))
         one = follow(together, limit, trace)
         if one is None or one.verdict is not Verdict.PROVED:
             limit.check()
@@ -318,4 +306,6 @@ def answer_signalled(
     if not answers:
         return None
     said = SAID_OF_BOX.format(len(clusters)) if _is_box(launch) else SAID.format(total)
+    if found.decides:
+        said = SAID_OF_LAST.format(total)
     return join_pairs(answers, total, said)

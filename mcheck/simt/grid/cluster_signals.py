@@ -1,18 +1,21 @@
-"""Clusters that wait for each other's signals (``mcheck.simt.grid.synchronisations``): what each does, executed alone.
+"""Clusters that wait for each other's signals: what each does, executed alone.
 
-While a cluster is executed, whatever it waits for is there, and it draws the ticket of its number. Everything else that
-it may learn from other clusters is refused.
+A signal is a strong store of a known value, or an atomic that exchanges it or adds it; a wait is a load that is
+repeated until its value compares with a known one. While a cluster is executed, whatever it waits for is there, and it
+draws the ticket of its number. Everything else that it may learn from other clusters is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Self
 
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
@@ -22,6 +25,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
+from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.type_sizes import type_size
@@ -29,14 +33,17 @@ from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.execution.loop_visits import statements, with_action
 from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.grid.cluster_accesses import (
+    Access,
+    AccessReader,
     Execution,
     Numbers,
     global_objects,
     lanes_of,
 )
+from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import (
     FAILS,
     EarlyPoll,
@@ -48,7 +55,14 @@ from mcheck.simt.grid.early_polls import (
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
 from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
-from mcheck.simt.grid.synchronisations import WIDE, Synchronisation, SynchronisationReader
+from mcheck.simt.grid.synchronisations import (
+    WIDE,
+    Synchronisation,
+    Told,
+    look_of,
+    read_synchronisation,
+    synchronisation_of,
+)
 from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
 from mcheck.simt.instructions.awaited_values import await_load, find_waits
 from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
@@ -66,6 +80,17 @@ class Signalling(Execution):
     """The number of that thread."""
     polls_early: bool
     """Whether it looks at a word before it waits for it."""
+    last: frozenset[int]
+    """Which of its draws are the last ones."""
+    told: Told
+    """What the thread is told by its looks and draws."""
+    seen: tuple[int, tuple[int | None, ...]]
+    """The lane of the thread, and what its loads that are not repeated return."""
+
+    @property
+    def draws(self) -> int:
+        """The number of its draws."""
+        return sum(one.draws for one in self.code if not one.waits)
 
 
 # --- what the others do -----------------------------------------------------------------------------------------------
@@ -83,7 +108,7 @@ class TicketFound(Exception):
 class OthersSignal:
     """The watch on an execution in which the other clusters have stored what the executed ones wait for, and drawn the
     tickets before theirs. ``numbers`` are the numbers of the executed clusters. Without a ``ticket`` it raises
-    ``TicketFound`` at the first one.
+    ``TicketFound`` at the first draw, unless it is given which draws of each cluster are the ``last`` ones of all.
     """
 
     launch: Launch
@@ -97,9 +122,27 @@ class OthersSignal:
     early: list[EarlyPoll] = field(default_factory=list)
     compared: dict[int, set[int | None]] = field(default_factory=dict)
     """By lane, what the values of early polls have been compared with; ``None`` for what is not known."""
+    last: tuple[frozenset[int], ...] | None = None
+    returns: Sequence[tuple[int, Sequence[int | None]]] = ()
+    """By executed cluster, a lane of it, and what loads of that which are not repeated are to return."""
+    told: dict[int, dict[int, int | None]] = field(default_factory=dict)
+    """By lane, what it is told by draws and looks."""
+    seen: dict[int, list[int | None]] = field(default_factory=dict)
+    """By lane, what loads that are not repeated have returned; ``None`` for what is not known."""
+    drawn: dict[int, int] = field(default_factory=dict)
+    """By lane, how often it has drawn."""
+    words: dict[int, int] = field(default_factory=dict)
+    """The words that are drawn from, and their sizes."""
+    asked: dict[int, Span | None] = field(default_factory=dict)
+    """The words of atomics that draw no number, and of whose results something may depend."""
+    uses: CountUses | None = None
+    """What is done with what is drawn, of one cluster."""
 
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
+        for record in (self.told, self.seen, self.drawn, self.words, self.asked):
+            record.clear()
+        self.uses = CountUses() if self.last is not None and len(self.numbers) == 1 else None
         self.kept.clear()
         self.early.clear()
         self.compared.clear()
@@ -108,15 +151,15 @@ class OthersSignal:
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the loads that may wait, and the atomics."""
         self.compiler = compiler
-        out = list(steps)
+        out = list(steps) if self.uses is None else self.uses.instrument(compiler, steps)
         tests: dict[int, tuple[Unit, ptx.Operand]] = {}
         for at, statement, unit in statements(compiler):
             if statement.kind is Kind.LOAD and statement.opcode.is_strong:
-                out[at] = self._load(unit, statement, at, steps[at])
+                out[at] = self._load(unit, statement, at, out[at])
                 if (test := find_early_test(unit.function, at - unit.start)) is not None:
                     tests[unit.start + test[0]] = unit, test[1]
-            elif statement.kind is Kind.ATOMIC and _draws(statement) and compiler.is_needed(unit, statement):
-                out[at] = self._draw(unit, statement, steps[at])
+            elif statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement):
+                out[at] = (self._draw if _draws(statement) else self._note)(unit, statement, out[at])
         for at, (unit, other) in tests.items():
             out[at] = self._compare(unit, other, out[at])
         return out
@@ -130,9 +173,7 @@ class OthersSignal:
         polls = find_barrier_waits(self.compiler, unit, at, size)
         op = operation_template(unit.function, statement)
         tested = find_early_test(unit.function, at - unit.start) is not None
-        early = op if tested and isinstance(op, ops.Load) and op.scope in WIDE else None
-        if waited is None and kept is None and polls is None and early is None:
-            return step
+        early = op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in WIDE else None
         fetch = self.compiler.fetch(unit, statement.place)
         rows = [unit.frame + r.index for r in statement.defs]
 
@@ -140,7 +181,8 @@ class OthersSignal:
             out = np.zeros_like(mask)
             alone = lone_lanes(c, mask) if polls is not None or early is not None else []
             for some, wait in [(mask, None)] if waited is None else waited(mask):
-                for one in [some] if wait is None and kept is None and not alone else _each(some):
+                few = np.count_nonzero(some) <= len(self.numbers)  # a thread of each cluster
+                for one in _each(some) if few or alone or wait is not None or kept is not None else [some]:
                     lane = np.flatnonzero(one)
                     found = kept(c, int(lane[0])) if wait is None and kept is not None else None
                     awaited = wait if found is None else found[0]
@@ -154,7 +196,10 @@ class OthersSignal:
                     if awaited is not None:
                         address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
                         _end_wait(c, address, size, lane, awaited)
-                    done = step(c, one)
+                    if awaited is None and len(lane) == 1 and len(rows) == 1:
+                        done = self._look(c, one, fetch, size, rows[0], step)
+                    else:
+                        done = step(c, one)
                     if done is not None:
                         out |= done
                     if awaited is not None:
@@ -165,6 +210,23 @@ class OthersSignal:
             return out if out.any() else None
 
         return run
+
+    def _look(self, c: Cluster, one: Mask, fetch: Fetch, size: int, row: int, step: Step) -> Mask | None:
+        """Let a lane load a word that is not awaited."""
+        lane = np.flatnonzero(one)
+        seen = self.seen.setdefault(int(lane[0]), [])
+        cluster = int(c.lanes.cluster[lane[0]])
+        if cluster < len(self.returns):
+            place, values = self.returns[cluster]
+            if lane[0] % (c.lanes.count // len(self.numbers)) == place and len(seen) < len(values):
+                value = values[len(seen)]
+                if value is not None:
+                    address = to_generic(np.broadcast_to(fetch()[0], one.shape)[lane])
+                    c.store.save(address, size, lane, np.array([value], np.uint64), np.zeros(1, np.uint8))
+        done = step(c, one)
+        unknown = c.lanes.quality[row][lane[0]] & ~np.uint8(taint.ORDER)
+        seen.append(None if unknown else int(c.lanes.values[row][lane[0]]) & (1 << 8 * size) - 1)
+        return done
 
     def _poll_early(self, c: Cluster, one: Mask, fetch: Fetch, op: ops.Load, rows: list[int]) -> None:
         """Leave the early poll of a lane out: it fails, unless it is to return something else."""
@@ -209,6 +271,8 @@ class OthersSignal:
                 address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
                 self._hand_out(c, address, size, lane)
                 step(c, one)
+                if self.uses is not None:
+                    self.uses.certain = False
             rest = mask & ~mine
             if rest.any():
                 step(c, rest)
@@ -216,14 +280,39 @@ class OthersSignal:
 
         return run
 
+    def _note(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
+        fetch = self.compiler.fetch(unit, statement.place)
+
+        def before(c: Cluster, mine: Mask) -> None:
+            del c
+            found = to_generic(np.broadcast_to(fetch()[0], mine.shape)[mine])
+            self.asked |= dict.fromkeys(found.tolist(), statement.span)
+
+        return with_action(self.compiler, unit, statement, before, step)
+
     def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> None:
-        """Let a lane draw the number of its cluster."""
-        if self.ticket is None:
+        """Let a lane draw the number of its cluster, or the first or last one of all."""
+        cluster = int(c.lanes.cluster[lane[0]])
+        if self.last is not None:
+            found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
+            if found is None:
+                return
+            number, count = self.drawn.get(int(lane[0]), 0), prod(self.launch.cluster_counts)
+            is_last = number in self.last[cluster]
+            drawn = found.first + (count - 1 if is_last else 0)
+            c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
+            place = len(c.recorded.code[lane[0]])
+            self.told.setdefault(int(lane[0]), {})[place] = drawn + 1 if is_last else None
+            self.drawn[int(lane[0])] = number + 1
+            self.words[found.address] = size
+            if self.uses is not None:
+                self.uses.certain = is_last
+        elif self.ticket is None:
             found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
             if found is not None:
                 raise TicketFound(found)
         elif int(address[0]) == self.ticket.address and size == self.ticket.size:
-            drawn = self.ticket.first + self.numbers[int(c.lanes.cluster[lane[0]])]
+            drawn = self.ticket.first + self.numbers[cluster]
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
 
 
@@ -267,39 +356,49 @@ def _make_wait(c: Cluster, lane: int, rows: list[int], wait: AwaitedValue) -> No
 
 def execute_signalling(
     module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None,
-    shapes: dict[object, int], limit: Limit,
+    shapes: dict[object, int], limit: Limit, last: frozenset[int] | None = None,
 ) -> Signalling:  # fmt: skip
-    """What the cluster of a number does if all that it waits for is there. ``shapes`` numbers operations. Raises
-    ``NotCounted`` if it may learn anything else from other clusters, and ``TicketFound``.
+    """What the cluster of a number does if all that it waits for is there; with ``last``, if these of its draws are the
+    last ones. ``shapes`` numbers operations. Raises ``NotCounted`` if it may learn anything else from other clusters,
+    and ``TicketFound``.
     """
-    trace, early = _trace_alone(module, launch, cluster, number, ticket, limit)
-    reader = SynchronisationReader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
+    trace, watch = _trace_alone(module, launch, cluster, number, ticket, limit, last)
+    lanes = lanes_of(trace.program)
+    told = {k: watch.told[lane] for k, lane in enumerate(lanes.tolist()) if lane in watch.told}
+    reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket, told=told)
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket", reader.span)
+    thread = reader.thread
+    mine = {} if thread is None else told.get(thread, {})
+    lane = -1 if thread is None else int(lanes[thread])
     return Signalling(
-        cluster, (shape, reader.thread), reader.accesses(), lanes_of(trace.program), global_objects(trace.program),
-        reader.synchronisation(trace), reader.thread, bool(early),
+        cluster, (shape, thread, tuple(mine.items())), reader.accesses(), lanes, global_objects(trace.program),
+        reader.synchronisation(trace), thread, bool(watch.early), last or frozenset(), mine,
+        (lane, tuple(watch.seen.get(lane, ()))),
     )  # fmt: skip
 
 
 def _trace_alone(
-    module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None, limit: Limit
-) -> tuple[ClusterTrace, Sequence[EarlyPoll]]:
-    """What a cluster does, and its early polls, which are left out. Raises ``NotCounted`` if one decides more than
-    whether there is a wait.
+    module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None, limit: Limit,
+    last: frozenset[int] | None,
+) -> tuple[ClusterTrace, OthersSignal]:  # fmt: skip
+    """What a cluster does, without its early polls. Raises ``NotCounted`` if one decides more than whether there is a
+    wait.
     """
-    watch = OthersSignal(launch, (number,), ticket)
+    watch = OthersSignal(launch, (number,), ticket, last=None if last is None else (last,))
     trace = trace_signalling(module, launch, (cluster,), watch, limit)
     if len(watch.early) > 1:
         raise NotCounted("several loads decide whether to wait", watch.early[1].span)
+    if watch.uses is not None:
+        watch.uses.check_only_last(prod(launch.cluster_counts), {8 * size for size in watch.words.values()})
     for poll in watch.early:
         wanted = {poll.lane: wanted_value(poll, trace.program, launch.width)}
         check_comparisons(poll, wanted[poll.lane], watch.compared.get(poll.lane, ()))
         other = OthersSignal(launch, (number,), ticket, returned=wanted)
         succeeded = trace_signalling(module, launch, (cluster,), other, limit)
         check_early_poll(poll, launch.width, trace.program, succeeded.program)
-    return trace, watch.early
+    return trace, watch
 
 
 def trace_signalling(
@@ -311,13 +410,18 @@ def trace_signalling(
     some = replace(launch, group=tuple(clusters))
     runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True)
     recorded = executed.recorded
-    drawn = None if watch.ticket is None else watch.ticket.address
-    told = [
-        *recorded.loaded.values(),
-        *(o for o in recorded.returned.values() if o.address in recorded.decisive_atomics),
-    ]
-    if any(seen.address != drawn for seen in told):
+    drawn = set(watch.words) if watch.ticket is None else {watch.ticket.address}
+    if any(o.address in recorded.decisive_atomics - drawn for o in recorded.returned.values()):
         raise NotCounted(LEARNED)
+    for address in drawn & set(watch.asked):
+        raise NotCounted(LEARNED, watch.asked[address])
+    for (lane, place), seen in recorded.loaded.items():
+        op = recorded.code[lane][place]
+        if watch.ticket is not None and seen.address == watch.ticket.address:
+            continue
+        if look_of(op, seen.value) is None:
+            raise NotCounted(LEARNED, op.span)
+        watch.told.setdefault(lane, {})[place] = seen.value
     trace = runner.cluster_trace(executed, whole=True)
     if trace.gaps:
         raise NotCounted(trace.gaps[0].reason, trace.gaps[0].span)
@@ -345,3 +449,68 @@ def _without_values(trace: ClusterTrace) -> ClusterTrace:
 def with_threads(program: Program, threads: tuple[Thread, ...]) -> Program:
     """The program with other code of its threads."""
     return replace(program, threads=threads, terms=KernelTerms(program.memory, threads))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader(AccessReader):
+    """Collects the accesses of one execution, the draw of its ticket, its signals and its waits."""
+
+    ticket: Counter | None
+    told: Mapping[int, Told]
+    """What threads are told, by their numbers."""
+    looks: set[int] = field(default_factory=set)
+    """Looks of the threads that are read."""
+    drawn: int = 0
+    thread: int | None = None
+    """The thread that signals and waits."""
+    span: Span | None = None
+
+    def read(self, code: Sequence[Op], threads: Numbers, lanes: list[int]) -> tuple[int, ...]:
+        """The accesses of threads of one warp with equal code; returns its shape."""
+        told = [place for thread in threads.tolist() for place in self.told.get(thread, ())]
+        self.looks = {id(code[place]) for place in told if isinstance(code[place], ops.Load)}
+        return AccessReader.read(self, code, threads, lanes)
+
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
+        """Whether an access draws the ticket, signals, waits or looks."""
+        word = self.ticket
+        if word is not None and ((at < word.address + word.size) & (at + size > word.address)).any():
+            if not _is_draw(op, inner, at, size, word) or len(threads) != 1:
+                raise NotCounted("tickets are accessed otherwise than by one atomic of each cluster", op.span)
+            self.drawn += 1
+            self.span = op.span
+            return True
+        found = synchronisation_of(op, self.ticket)
+        looks = id(op) in self.looks
+        if not looks and (found is None or (len(threads) != 1 and not found.waits)):
+            return False
+        if len(threads) != 1 or self.thread not in (None, int(threads[0])):
+            raise NotCounted("several threads of a cluster signal or wait", op.span)
+        self.thread = int(threads[0])
+        return True
+
+    def number(self, op: Op, inner: Access, at: Numbers) -> int:
+        """The number of an access; of a signal or wait its word and value do not count."""
+        found = synchronisation_of(op, self.ticket)
+        if found is None or (len(at) != 1 and not found.waits):
+            return AccessReader.number(self, op, inner, at)
+        key = (type(op), inner.span, inner.text, inner.type, inner.sem, inner.scope)
+        return self.shapes.setdefault(key, len(self.shapes))
+
+    def synchronisation(self, trace: ClusterTrace) -> tuple[Synchronisation, ...]:
+        """The signals and waits."""
+        return (
+            ()
+            if self.thread is None
+            else tuple(
+                read_synchronisation(
+                    trace.program.threads[self.thread].code, self.ticket, self.told.get(self.thread, {})
+                )
+            )
+        )
+
+
+def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
+    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in WIDE:
+        return False
+    return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)

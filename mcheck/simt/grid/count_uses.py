@@ -2,13 +2,14 @@
 
 The number is followed through moves, additions of constants, shared memory and shuffles, a lane and a byte of shared
 memory at a time; more may be taken for it than is. Any other use is noted. The comparisons are kept with their
-operands, so that their results are known for every other number that the cluster might have drawn. A number in memory
-may be overwritten as a whole, but not in part or by an atomic: what is left need not grow with the number.
+operands, so that their results are known for every other number that the cluster might have drawn; one with what a
+strong load returns is another use, for that may differ, and a thread may wait by it. A number in memory may be
+overwritten as a whole, but not in part or by an atomic: what is left need not grow with the number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +27,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.instructions.access_operands import to_generic
 
 Indices = NDArray[np.int64]
@@ -72,6 +74,10 @@ class CountUses:
     bits_stored: int = 0
     """The size of the values in them."""
     is_drawn: bool = False
+    certain: bool = False
+    """Whether the number that is drawn now is certain."""
+    shared_registers: dict[int, frozenset[ptx.Register]] = field(default_factory=dict)
+    """By function, registers that may depend on what strong loads return."""
     called: tuple[str, Span | None] | None = None
     """A call: what a function returns is not followed."""
 
@@ -85,6 +91,16 @@ class CountUses:
             if statement.kind is Kind.CALL:
                 self.called = self.called or (f"'{statement.text}' is not followed", statement.span)
         return out
+
+    def check_only_last(self, count: int, bits: Collection[int]) -> None:
+        """Check that all of ``count`` numbers but the last one, of words of so many bits, lead to the same. Raises
+        ``NotCounted``.
+        """
+        if self.misuse is not None:
+            raise NotCounted(*self.misuse)
+        for one in self.comparisons:
+            if {one.bits} != set(bits) or len(set(one.results(0, np.arange(count - 1)).tolist())) > 1:
+                raise NotCounted("more is asked of the number drawn than whether it is the last")
 
     def _watched(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         guard, values = statement.guard, self.compiler.lanes.values
@@ -119,7 +135,7 @@ class CountUses:
                 if shuffles:
                     self.counted[target] |= passed
                 else:
-                    self.counted[target][mine] = draws or passed[mine]
+                    self.counted[target][mine] = (draws and not self.certain) or passed[mine]
                 (self.rows.add if self.counted[target].any() else self.rows.discard)(target)
             if draws and mine.any():
                 self.is_drawn, self.misuse = True, self.misuse or self.called
@@ -186,12 +202,15 @@ class CountUses:
         fetches: list[Fetch] = [self.compiler.fetch(unit, o) for o in (a, b)]
         bits, test, signed = type_bits(opcode.type), opcode.mode, opcode.type[0] == "s"
         known = test in {**SIGNED, **UNSIGNED, **EQUAL} and opcode.type[0] in "bus" and opcode.name == "setp"
+        shared = self._shared_registers(unit.function)
+        with_shared = [not shared.isdisjoint(operand_registers(o)) for o in (b, a)]
         if opcode.type[0] == "b" and test in SIGNED:
             known = False
 
         def before(lanes: Indices) -> Mask:
             counted = [self._is_counted(unit, o, lanes) for o in (a, b)]
-            if not known or all(counted) or any(self._is_counted(unit, o, lanes) for o in more):
+            varies = any(c and other for c, other in zip(counted, with_shared, strict=True))
+            if not known or varies or all(counted) or any(self._is_counted(unit, o, lanes) for o in more):
                 return self._other_use(statement, lanes)
             shape = self.compiler.lanes.exists.shape
             one, other = (np.broadcast_to(f()[0], shape)[lanes] for f in fetches)
@@ -207,6 +226,20 @@ class CountUses:
             return self._nowhere()  # the result is the same for all numbers for which this comparison has one result
 
         return before
+
+    def _shared_registers(self, function: ptx.Function) -> frozenset[ptx.Register]:
+        """The registers that may depend on what strong loads return: that may be something else in other executions,
+        where a thread waits for a number to compare with its own.
+        """
+        found = self.shared_registers.get(id(function))
+        if found is None:
+            reached = {r for s in function.body if s.kind is Kind.LOAD and s.opcode.is_strong for r in s.defs}
+            count = 0
+            while count < len(reached):
+                count = len(reached)
+                reached |= {r for s in function.body if not reached.isdisjoint(s.uses) for r in s.defs}
+            found = self.shared_registers[id(function)] = frozenset(reached)
+        return found
 
     # --- by shared memory and between lanes ---------------------------------------------------------------------------
 

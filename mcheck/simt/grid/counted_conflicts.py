@@ -24,7 +24,7 @@ from mcheck.simt.grid.grid_counter import Counter, NotCounted
 
 MAX_MEETINGS = 1 << 23
 """Maximum number of pairs of accesses of common bytes."""
-MAX_PAIRS = 8
+MAX_PAIRS = 32
 """Maximum number of pairs of clusters."""
 ALL = -1
 """The owner of an access that all clusters of a class make at the same place."""

@@ -57,7 +57,7 @@ class EarlyPoll:
 
 def find_early_test(function: ptx.Function, at: int) -> tuple[int, ptx.Operand] | None:
     """The only place where the value of the load at ``at`` is compared, and with what, for equality; ``None`` if
-    anything else is done with it but to copy it.
+    anything else is done with it but to copy it, or another load returns what it is compared with.
     """
     statement = function.body[at]
     target = statement.operands[0]
@@ -86,7 +86,11 @@ def find_early_test(function: ptx.Function, at: int) -> tuple[int, ptx.Operand] 
         elif one.guard is None:
             now -= set(one.defs)
         todo += [(following, now) for following in places_after(function, k) if now]
-    return next(iter(tests.items())) if len(tests) == 1 else None
+    if len(tests) != 1:
+        return None
+    place, other = next(iter(tests.items()))
+    loaded = any(s.kind is Kind.LOAD and s.opcode.is_strong and other in s.defs for s in function.body)
+    return None if loaded else (place, other)
 
 
 def _is_equality(statement: ptx.Statement, held: frozenset[ptx.Register]) -> bool:

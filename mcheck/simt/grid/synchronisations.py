@@ -1,32 +1,34 @@
-"""Signals of clusters and waits for them: which operations of a trace are one, and the draw of a ticket.
+"""Signals, waits for them, and looks at them: what a thread does by which clusters are ordered.
 
-A signal is a strong store of a known value, or an atomic that exchanges it or adds it; a wait is a load that is
-repeated until its value compares with a known one.
+A *draw* is a signal, too: an atomic of which the thread asks whether it is the last one. If it is the last one, a wait
+for all others stands behind it: the value that it returns says that they were before. A *look* is a load that is not
+repeated, of whose value something depends: a wait that may not wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, apply_binary
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.value_tests import as_number
-from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Numbers, places_of
-from mcheck.simt.grid.grid_counter import Counter, NotCounted
-from mcheck.simt.trace_extraction import ClusterTrace
+from mcheck.simt.grid.cluster_accesses import Access, places_of
+from mcheck.simt.grid.grid_counter import Counter
 
 WIDE = ("gpu", "sys")
 """The scopes at which clusters of a grid are morally strong (8.7)."""
 INTEGERS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64))
 """The types of words of signals: additions of ``.bf16`` round."""
+Told = Mapping[int, int | None]
+"""What a thread is told, by place: by a look the value, by the last draw what it leaves, by others ``None``."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Synchronisation:
     """A signal, or a wait for one, of a thread: the word, and the value that is stored, added (``adds``) or compared
     with by ``test``.
@@ -42,6 +44,14 @@ class Synchronisation:
     place: int = 0
     point: int | None = None
     adds: bool = False
+    updates: bool = False
+    """Whether a signal is an atomic."""
+    looks: bool = False
+    """Whether a wait is a look."""
+    draws: bool = False
+    """Whether it is a draw, or the wait behind the last one."""
+    acquired: int | None = None
+    """Of a draw, from where on it acquires."""
     span: Span | None = None
 
     @property
@@ -62,9 +72,7 @@ class Synchronisation:
 def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None:
     """The signal or wait that an operation is, without its place."""
     inner = performed_operation(op)
-    if not isinstance(inner, Access) or inner.sem == "weak" or inner.type not in INTEGERS:
-        return None
-    if not isinstance(inner.address, Const) or places_of(inner.address, [0]) is None or inner.scope not in WIDE:
+    if not isinstance(inner, Access) or not _is_strong(inner) or not isinstance(inner.address, Const):
         return None
     if ticket is not None and inner.address.value == ticket.address:
         return None
@@ -75,7 +83,8 @@ def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None
         if isinstance(inner, ops.Atomic) and (inner.dst is not None or inner.op not in ("exch", "add")):
             return None
         adds = isinstance(inner, ops.Atomic) and inner.op == "add"
-        return Synchronisation(inner.address.value, inner.type, value.value, adds=adds, span=op.span)
+        updates = isinstance(inner, ops.Atomic)
+        return Synchronisation(inner.address.value, inner.type, value.value, adds=adds, updates=updates, span=op.span)
     if not isinstance(op, ops.Await) or op.followed or op.compare is None or len(inner.dsts) != 1:
         return None
     test, bound = op.compare
@@ -84,72 +93,55 @@ def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None
     return Synchronisation(inner.address.value, inner.type, bound.value, test, span=op.span)
 
 
-def read_synchronisation(code: Sequence[Op], ticket: Counter | None) -> Iterator[Synchronisation]:
+def _is_strong(inner: Access) -> bool:
+    """Whether an access of global memory may be a signal or a wait for one."""
+    if inner.sem == "weak" or inner.type not in INTEGERS or inner.scope not in WIDE:
+        return False
+    return isinstance(inner.address, Const) and places_of(inner.address, [0]) is not None
+
+
+def look_of(op: Op, value: int) -> Synchronisation | None:
+    """The look that a load is which returns this value, without its place."""
+    if not isinstance(op, ops.Load) or not _is_strong(op) or len(op.dsts) != 1 or not isinstance(op.address, Const):
+        return None
+    return Synchronisation(op.address.value, op.type, value, "==", looks=True, span=op.span)
+
+
+def synchronisations_at(
+    code: Sequence[Op], place: int, ticket: Counter | None, told: Told
+) -> tuple[Synchronisation, ...]:
+    """What the operation at a place of the code of a thread is, without where it releases or acquires: a last draw is
+    a signal and a wait.
+    """
+    op, value = code[place], told.get(place)
+    found = synchronisation_of(op, ticket)
+    if place not in told:
+        return () if found is None else (found,)
+    if found is None:
+        look = None if value is None else look_of(op, value)
+        return () if look is None else (look,)
+    draw = replace(found, draws=True)
+    if value is None:
+        return (draw,)
+    return draw, Synchronisation(found.address, found.type, value, "==", draws=True, span=found.span)
+
+
+def read_synchronisation(code: Sequence[Op], ticket: Counter | None, told: Told) -> Iterator[Synchronisation]:
     """The signals and waits of a thread."""
     fences = [k for k, op in enumerate(code) if isinstance(op, ops.Fence) and _is_full(op)]
     for place, op in enumerate(code):
-        found = synchronisation_of(op, ticket)
-        if found is None:
-            continue
-        inner = performed_operation(op)
-        assert isinstance(inner, Access)
-        point = place if inner.sem in (("acquire",) if found.waits else ("release", "acq_rel")) else None
-        if point is None and found.waits:
-            point = next((k for k in fences if k > place), None)
-        elif point is None:
-            point = next((k for k in reversed(fences) if k < place), None)
-        yield replace(found, place=place, point=point)
+        for found in synchronisations_at(code, place, ticket, told):
+            inner = performed_operation(op)
+            assert isinstance(inner, Access)
+            acquired = place if inner.sem in ("acquire", "acq_rel") else next((k for k in fences if k > place), None)
+            released = place if inner.sem in ("release", "acq_rel") else None
+            if released is None:
+                released = next((k for k in reversed(fences) if k < place), None)
+            point = acquired if found.waits else released
+            yield replace(
+                found, place=place, point=point, acquired=acquired if found.draws and not found.waits else None
+            )
 
 
 def _is_full(fence: ops.Fence) -> bool:
     return fence.sem in ("acq_rel", "sc") and fence.scope in WIDE and fence.restrict is None
-
-
-@dataclass(slots=True, kw_only=True)
-class SynchronisationReader(AccessReader):
-    """Collects the accesses of one execution, the draw of its ticket, its signals and its waits."""
-
-    ticket: Counter | None
-    drawn: int = 0
-    thread: int | None = None
-    """The thread that signals and waits."""
-    span: Span | None = None
-
-    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
-        """Whether an access draws the ticket, signals or waits."""
-        word = self.ticket
-        if word is not None and ((at < word.address + word.size) & (at + size > word.address)).any():
-            if not _is_draw(op, inner, at, size, word) or len(threads) != 1:
-                raise NotCounted("tickets are accessed otherwise than by one atomic of each cluster", op.span)
-            self.drawn += 1
-            self.span = op.span
-            return True
-        found = synchronisation_of(op, self.ticket)
-        if found is None or (len(threads) != 1 and not found.waits):
-            return False
-        if len(threads) != 1 or self.thread not in (None, int(threads[0])):
-            raise NotCounted("several threads of a cluster signal or wait", op.span)
-        self.thread = int(threads[0])
-        return True
-
-    def number(self, op: Op, inner: Access, at: Numbers) -> int:
-        """The number of an access; of a signal or wait its word and value do not count."""
-        found = synchronisation_of(op, self.ticket)
-        if found is None or (len(at) != 1 and not found.waits):
-            return AccessReader.number(self, op, inner, at)
-        key = (type(op), inner.span, inner.text, inner.type, inner.sem, inner.scope)
-        return self.shapes.setdefault(key, len(self.shapes))
-
-    def synchronisation(self, trace: ClusterTrace) -> tuple[Synchronisation, ...]:
-        """The signals and waits."""
-        return (
-            ()
-            if self.thread is None
-            else tuple(read_synchronisation(trace.program.threads[self.thread].code, self.ticket))
-        )
-
-
-def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
-    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in WIDE:
-        return False
-    return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)

@@ -12,7 +12,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut, use_clock
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules import cluster_groups, counted_grid
+from mcheck.checking.modules import cluster_groups, counted_grid, signalled_grid
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.ptx import check
 from mcheck.simt.grid.counted_clusters import Execution, execute_counted
@@ -272,6 +272,7 @@ def test_a_cluster_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch)
         raise TimeOut
 
     monkeypatch.setattr(counted_grid, "execute_counted", execute)
+    monkeypatch.setattr(signalled_grid, "execute_signalling", execute)
     plan = Plan(clusters=11, threads=1)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"

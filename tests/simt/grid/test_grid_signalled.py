@@ -33,6 +33,10 @@ RIGHT = {
     "additions": Plan(signal="red.add"),
     "additions by tickets": Plan(signal="red.add", tickets=True, cooperative=False),
     "additions, and two rounds": Plan(signal="red.add", rounds=2),
+    "an addition that is ordered by another word": Plan(
+        kind="flags", work=NEIGHBOURS, resets="red.release.gpu.global.add.u32 [%a2+36], 1;"
+    ),
+    "a second word that all count in": Plan(more=("red.release.gpu.global.add.u32 [%a2+52], 1;",)),
     "flags by additions": Plan(kind="flags", work=NEIGHBOURS, signal="red.add"),
     "two dimensions": Plan(plane=True),
     "two rounds": Plan(rounds=2),
@@ -61,12 +65,6 @@ OPEN = {
     "the tile of the cluster before the last": Plan(kind="flags", work=NEIGHBOURS, distance=2, clusters=LARGE, after=(
         "load common",), before=("store common",)),
     "the signal comes first": Plan(kind="flags", work=NEIGHBOURS, signals_first=True),
-    "a fence before the work": Plan(
-        kind="flags", work=NEIGHBOURS, signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)
-    ),
-    "a fence before the work, and one word that all write": Plan(
-        kind="flags", signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)
-    ),
     "one cluster does not wait": Plan(kind="flags", work=NEIGHBOURS, skips=7),
     "every other cluster, and one word that all write": Plan(kind="flags", distance=2),
     "a tile that is written again": Plan(kind="flags", rounds=2, work=NEIGHBOURS),
@@ -82,10 +80,16 @@ REFUSED = {
     ),
     "relaxed loads": (Plan(poll="ld.relaxed.gpu"), "a wait for another cluster acquires nothing"),
     "a fence behind the signal": (
-        Plan(poll="ld.relaxed.gpu", after=("fence.acq_rel.gpu;",)), "two signals of one word are not ordered",
+        Plan(poll="ld.relaxed.gpu", after=("fence.acq_rel.gpu;",)),
+        "a signal may come before what its thread has waited for",
     ),
     "a fence before the wait": (
-        Plan(signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)), "two signals of one word are not ordered",
+        Plan(signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)),
+        "a signal may come before what its thread has waited for",
+    ),
+    "a fence before the work": (
+        Plan(kind="flags", work=NEIGHBOURS, signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)),
+        "a signal may come before what its thread has waited for",
     ),
     "weak stores": (Plan(signal="st.weak"), "a wait of a cluster does not end"),
     "a release of the CTA": (Plan(signal="st.release.cta"), "a wait of a cluster does not end"),
@@ -104,16 +108,12 @@ REFUSED = {
     ),
     "a wait for an unsigned number, which a signed load returns": (
         Plan(threads=1, work=(
-            "st.relaxed.gpu.global.u32 [%a2+44], -1;",
-            "SIGN: ld.relaxed.gpu.global.s32 %r30, [%a2+44];", "setp.gt.u32 %p, %r30, 5;", "@%p bra SIGN;",
-        )), "a wait may miss the value that ends it",
+            "st.release.gpu.global.u32 [%a2+44], -1;",
+            "SIGN: ld.acquire.gpu.global.s32 %r30, [%a2+44];", "setp.gt.u32 %p, %r30, 5;", "@%p bra SIGN;",
+        )), "a wait of a cluster does not end",
     ),
     "additions of two": (Plan(signal="red.two"), "a wait of a cluster does not end"),
     "relaxed additions": (Plan(signal="atom.add.relaxed"), "a signal for another cluster releases nothing"),
-    "an addition that is ordered by another word": (
-        Plan(kind="flags", work=NEIGHBOURS, resets="red.relaxed.gpu.global.add.u32 [%a2+36], 1;"),
-        "an addition has not waited for the one before",
-    ),
     "a reset that the next one may miss": (
         Plan(kind="flags", work=NEIGHBOURS, distance=2, resets="st.relaxed.gpu.global.u32 [%a2+32], 0;"),
         "two signals of one word are not ordered",
@@ -143,14 +143,13 @@ REFUSED = {
         Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word of signals is accessed otherwise",
     ),
     "a turn by an atomic, too": (
-        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2], 0;",)), "two signals of one word are not ordered",
+        Plan(more=("red.release.gpu.global.add.u32 [%a2], 0;",)), "two signals of one word are not ordered",
     ),
     "half of a word": (
         Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words of signals overlap",
     ),
-    "a second word that all count in": (
-        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2+52], 1;",)),
-        "two signals of one word are not ordered",
+    "a relaxed addition": (
+        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2+52], 1;",)), "a signal for another cluster releases nothing",
     ),
     "two tickets": (
         Plan(tickets=True, more=("atom.relaxed.gpu.global.add.u32 %r31, [%a3], 1;",)),
@@ -171,7 +170,8 @@ REFUSED = {
         "tickets are accessed otherwise than by one atomic of each cluster",
     ),
     "tickets and coordinates": (
-        Plan(tickets=True, more=("mov.u32 %r30, %ctaid.x;",)), "clusters draw tickets, and have coordinates, too",
+        Plan(tickets=True, more=("mov.u32 %r30, %ctaid.x;",)),
+        "'mad.lo.s32 %r20, %r1, 2, %r2' uses the number that is drawn",
     ),
     "a wait without a promise": (Plan(cooperative=False), "clusters wait for others that need not be resident"),
     "memory that is discarded": (
