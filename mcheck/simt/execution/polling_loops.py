@@ -232,7 +232,7 @@ def _decides_alone(
     """
     target = loop.poll.operands[0]
     assert isinstance(target, ptx.Register)
-    if _may_change(loop.function, target, loop.at + 1, place):
+    if may_change(loop.function, target, loop.at + 1, place):
         return False
     unknown = {r: v for r, v in known.items() if r != target.index}
     left: AbstractSet[int] | None = frozenset()
@@ -259,7 +259,7 @@ def as_number(value: int, kind: str) -> int:
     return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
 
 
-def _may_change(function: ptx.Function, register: ptx.Register, since: int, place: int) -> bool:
+def may_change(function: ptx.Function, register: ptx.Register, since: int, place: int) -> bool:
     """Whether an instruction on a way from one place to another may write a register."""
     todo, known = [since], {place}
     while todo:
@@ -359,7 +359,7 @@ class PollingLoop:
         if kind is Kind.BRANCH:
             label = statement.operands[0]
             assert isinstance(label, ptx.Label)
-            taken, target = _goes(guard, known), function.labels[label.name]
+            taken, target = guard_holds(guard, known), function.labels[label.name]
             return Step((place + 1, target) if taken is None else (target if taken else place + 1,))
         if kind in QUIET:
             return Step((place + 1,))
@@ -436,19 +436,19 @@ class PollingLoop:
         statement = self.function.body[k]
         kind, guard = statement.kind, statement.guard
         if kind in (Kind.BRANCH, Kind.RETURN, Kind.EXIT):
-            taken = _goes(guard, known)
+            taken = guard_holds(guard, known)
             label = statement.operands[0] if kind is Kind.BRANCH else None
             target = self.function.labels[label.name] if isinstance(label, ptx.Label) else len(self.function.body)
             ways = [way for way, barred in ((target, taken is False), (k + 1, taken is True)) if not barred]
             if used and len(ways) > 1:
                 ways = [way for way in ways if find_trap(self.function, way) is None]
             return ways if len(ways) < 2 or not used else None
-        if not used or kind is Kind.TRAP:
+        if not used or kind is Kind.TRAP or guard_holds(guard, known) is False:
             return [k + 1]
         return [k + 1] if statement.only_computes else None
 
 
-def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
+def guard_holds(guard: ptx.Guard | None, known: Known) -> bool | None:
     """Whether a guard holds, ``None`` if that is unknown."""
     if guard is None:
         return True
@@ -459,7 +459,7 @@ def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
 def _compute(statement: ptx.Statement, known: Known) -> None:
     """Evaluate a computation on the known values."""
     targets = [r.index for r in statement.defs]
-    goes = _goes(statement.guard, known)
+    goes = guard_holds(statement.guard, known)
     if goes is False:
         return
     sources = [known_value(o, known) for o in statement.operands[1:]]
