@@ -255,16 +255,17 @@ def find_broadcast(
     if not isinstance(target, ptx.Register):
         return None
     loop = BroadcastLoop(function, at, symbols)
-    use = loop.first_use(target, at + 1, dict(known))
+    state = dict(known)
+    use = loop.first_use(target, at + 1, state)
     if use is None or not reads_only_at(function, target, use, at) or may_change(function, target, at + 1, use):
         return None
     compares, register, place = function.body[use].kind is Kind.COMPARISON, target, use
     if not compares:
-        found = _find_handed_on(loop, use, known)
+        found = _find_handed_on(loop, use, state)
         if found is None:
             return None
         register, place = found
-    test = _read_test(loop, register, place, known)
+    test = _read_test(loop, register, place, state)
     if test is None:
         return None
 
@@ -303,32 +304,32 @@ def find_broadcast(
     )  # fmt: skip
 
 
-def _find_handed_on(loop: BroadcastLoop, use: int, known: Mapping[int, int]) -> tuple[ptx.Register, int] | None:
-    """Where a value that is handed on at ``use`` is compared, and the register that has it there."""
-    function, state = loop.function, dict(known)
-    read = use if function.body[use].kind is Kind.SHUFFLE else loop.first_read(use, state)
-    if read is None:
-        return None
-    return _find_only_test(loop, read, known)
+def _find_handed_on(loop: BroadcastLoop, use: int, known: Known) -> tuple[ptx.Register, int] | None:
+    """Where a value that is handed on at ``use``, where these registers are ``known``, is compared, and the register
+    that has it there, where they are updated.
+    """
+    read = use if loop.function.body[use].kind is Kind.SHUFFLE else loop.first_read(use, known)
+    return None if read is None else _find_only_test(loop, read, known)
 
 
-def _find_only_test(loop: BroadcastLoop, read: int, known: Mapping[int, int]) -> tuple[ptx.Register, int] | None:
+def _find_only_test(loop: BroadcastLoop, read: int, known: Known) -> tuple[ptx.Register, int] | None:
     """The one place where what was received at ``read`` is compared, and the register that has it."""
     register = loop.function.body[read].operands[0]
     if not isinstance(register, ptx.Register):
         return None
-    place = loop.first_use(register, read + 1, dict(known))
+    known.pop(register.index, None)
+    place = loop.first_use(register, read + 1, known)
     if place is None or not reads_only_at(loop.function, register, place, read):
         return None
     return None if may_change(loop.function, register, read + 1, place) else (register, place)
 
 
-def _read_test(loop: BroadcastLoop, register: ptx.Register, place: int, known: Mapping[int, int]) -> ValueTest | None:
+def _read_test(loop: BroadcastLoop, register: ptx.Register, place: int, known: Known) -> ValueTest | None:
     statement = loop.function.body[place]
     plain = statement.kind is Kind.COMPARISON and len(statement.opcode.parts) == 3 and statement.guard is None
     if not plain or find_fault(statement) is not None or statement.operands[1] == statement.operands[2]:
         return None
-    return read_test(statement, register, lambda o: known_value(o, dict(known)))
+    return read_test(statement, register, lambda o: known_value(o, known))
 
 
 def _compared(function: ptx.Function, place: int, register: ptx.Register) -> list[int]:
@@ -412,13 +413,14 @@ def find_reader(
     if given is None:
         return None
     loop = BroadcastLoop(function, wait.meeting, symbols)
-    read = wait.meeting if wait.word is None else loop.first_read(wait.meeting + 1, dict(known))
+    state = dict(known)
+    read = wait.meeting if wait.word is None else loop.first_read(wait.meeting + 1, state)
     if read is None:
         return None
     compared: list[int] = []
     if wait.tested:
-        found = _find_only_test(loop, read, known)
-        test = None if found is None else _read_test(loop, *found, known)
+        found = _find_only_test(loop, read, state)
+        test = None if found is None else _read_test(loop, *found, state)
         if found is None or test is None:
             return None
         compared = _compared(function, found[1], found[0])

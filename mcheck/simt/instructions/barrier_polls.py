@@ -115,14 +115,23 @@ class _Finder:
     def _receive(self, wait: Broadcast, leader: int, c: Cluster, others: Mask) -> bool:
         """Whether these lanes wait for what another one hands on; what they learn of it is noted."""
         start, used = self.unit.start, sorted(registers_around(self.unit.function, wait.meeting))
+        predicates = {r.index for r in self.unit.function.registers if r.type == "pred"}
+        sure = {lane: self.sure_registers(lane, used) for lane in np.flatnonzero(others).tolist()}
+        alike = set.intersection(*(set(given.items()) for given in sure.values())) if sure else set()
         reads: dict[object, int | None] = {}
         places = {leader: wait.read}
-        for lane in np.flatnonzero(others).tolist():
-            given, symbols = self.sure_registers(lane, used), self.addresses(lane)
-            key = tuple(given.items()), tuple(symbols.items())
+
+        def place_of(lane: int, given: dict[int, int]) -> int | None:
+            key = tuple(given.items())
             if key not in reads:
-                reads[key] = find_reader(self.unit.function, wait, given, symbols)
-            place = reads[key]
+                reads[key] = find_reader(self.unit.function, wait, given, self.addresses(lane))
+            return reads[key]
+
+        for lane, given in sure.items():
+            # What differs between lanes hardly ever decides anything here, but for predicates.
+            few = {r: v for r, v in given.items() if r in predicates or (r, v) in alike}
+            place = place_of(lane, few)
+            place = place_of(lane, given) if place is None else place
             if place is None:
                 return False
             places[lane] = place
