@@ -16,7 +16,8 @@ is the meeting. One round, the last, stands for any number of them, if these hol
 * all threads of the CTA that have not exited stand at the meeting. With each value that fails they all come back to it
   through the same barriers in the same order, and do nothing else but compute and read the word. If it is the value
   that was read, each compares it once, as the thread that looks does, and with the same, and uses it for nothing else.
-  A shuffle is one of the whole warp; without a barrier in the round the other warps may be elsewhere;
+  A shuffle is one of the whole warp; if there is a barrier in the round, the CTA has no other warp there, and without
+  one other warps may be elsewhere;
 * what failed rounds leave in registers decides nothing afterwards, in any of these threads;
 * nobody else touches the word: no thread that has exited, no other CTA, no asynchronous copy (``foreign_access``).
 

@@ -115,6 +115,8 @@ class _Finder:
     def _receive(self, wait: Broadcast, leader: int, c: Cluster, others: Mask) -> bool:
         """Whether these lanes wait for what another one hands on; what they learn of it is noted."""
         start, used = self.unit.start, sorted(registers_around(self.unit.function, wait.meeting))
+        if wait.word is None and (np.flatnonzero(others) // WARP != leader // WARP).any():
+            return False  # lanes of another warp do not receive what this one hands on
         predicates = {r.index for r in self.unit.function.registers if r.type == "pred"}
         sure = {lane: self.sure_registers(lane, used) for lane in np.flatnonzero(others).tolist()}
         alike = set.intersection(*(set(given.items()) for given in sure.values())) if sure else set()
