@@ -164,6 +164,11 @@ COUNTED = (
     "add.s32 %r11, %r11, 1; @%p2 bra AGAIN; setp.gt.s32 %p7, %r11, 1; @%p7 st.global.f32 [%rd2], %f3;",
     "@%p4 add.s32 %r11, %r11, 1; @%p2 bra AGAIN; setp.gt.s32 %p7, %r11, 1; @%p7 st.global.f32 [%rd2], %f3;",
 )
+LATER = (
+    "add.s32 %r11, %r11, 1; @%p2 bra AGAIN; setp.ne.s32 %p7, %r12, 1; @%p7 bra NEXT; setp.gt.s32 %p8, %r11, 2; "
+    "@%p8 st.global.f32 [%rd2], %f3; NEXT: add.s32 %r12, %r12, 1; setp.lt.s32 %p9, %r12, 2; @%p9 bra AGAIN;"
+)
+"""What rounds have counted decides something when the wait has ended for the second time."""
 OTHERWISE = "@%p4 setp.ne.b32 %p2, %r10, 0; @%p4 mov.b32 %r10, 5; @%p2 bra AGAIN;"
 BACK, MEETING = "  @%p2 bra AGAIN;", "  bar.sync 0; // meeting"
 
@@ -186,6 +191,7 @@ BACK, MEETING = "  @%p2 bra AGAIN;", "  bar.sync 0; // meeting"
         (((BACK, OTHERWISE), ("setp.eq.b32 %p2, %r10, 1", "setp.ge.s32 %p2, %r10, 1")), 64, 1, False),
         (((BACK, COUNTED[0]),), 64, 1, False),
         (((BACK, COUNTED[1]),), 64, 1, False),
+        ((*TURN, (BACK, LATER), ("mov.b32 %r11, 0;", "mov.b32 %r11, 0; mov.b32 %r12, 0;")), 64, 1, False),
         # A round is seen, or the word is not the one that is loaded.
         (((MEETING, "@%p4 st.global.f32 [%rd2+4], %f3; bar.sync 0;"),), 64, 1, False),
         ((("%r10, [global_smem]", "%r10, [global_smem+4]"),), 64, 1, False),

@@ -402,6 +402,9 @@ class PollingLoop:
             return True
         left_behind = left_behind - self.unchanged
         todo = [(self.at + 1, frozenset(left_behind), known, LOOKAHEAD) for known in ways]
+        # When the poll is reached again, later, whatever else was known may have changed.
+        told = self.asked | {r.index for r in self.poll.defs}
+        later = {r: v for r, v in ways[0].items() if r in told} if len(ways) == 1 else {}
         seen = set()
         while todo:
             k, old, known, left = todo.pop()
@@ -422,7 +425,7 @@ class PollingLoop:
             elif statement.guard is None:
                 old -= targets
             if k == self.at:
-                known = ways[0] if len(ways) == 1 else {}
+                known = later
             elif statement.only_computes and left:
                 known = dict(known)
                 _compute(statement, known)
