@@ -133,11 +133,17 @@ class OthersSignal:
         early = op if tested and isinstance(op, ops.Load) and op.scope in WIDE else None
         if waited is None and kept is None and polls is None and early is None:
             return step
-        fetch = self.compiler.fetch(unit, statement.place)
+        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
         rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             out = np.zeros_like(mask)
+            if guard is not None:
+                mine = _holds(self.compiler, unit, guard, mask)
+                rest, mask = mask & ~mine, mine
+                if rest.any():
+                    done = step(c, rest)
+                    out |= False if done is None else done
             alone = lone_lanes(c, mask) if polls is not None or early is not None else []
             for some, wait in [(mask, None)] if waited is None else waited(mask):
                 for one in [some] if wait is None and kept is None and not alone else _each(some):
@@ -225,6 +231,13 @@ class OthersSignal:
         elif int(address[0]) == self.ticket.address and size == self.ticket.size:
             drawn = self.ticket.first + self.numbers[int(c.lanes.cluster[lane[0]])]
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
+
+
+def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
+    """The lanes for which a guard is sure to hold."""
+    row = unit.frame + guard.register.index
+    value = (k.lanes.values[row] != 0) ^ guard.negated
+    return np.asarray(mask & value & (k.lanes.quality[row] == 0))
 
 
 def _each(mask: Mask) -> Iterator[Mask]:
