@@ -302,6 +302,7 @@ CHANGES = (
     *("reader leaves", "reader tests otherwise", "leader counts", "effect in round", "two words", "part of the CTA"),
     *("reads twice", "stale read", "value is used", "reader counts", "other barrier", "loads before meeting"),
     *("poll twice", "never released", "spare written", "second round changes"),
+    *("signal to the own CTA", "signal to the own CTA"),
 )
 
 
@@ -357,6 +358,14 @@ class _Writer:
             yield Step("st", ("word", 5, ""), "p2")
             if self.random.random() < 0.5:
                 yield Step("bar", (0,))
+        if self.has("signal to the own CTA") and self.kind == "turn":
+            yield self.random.choice((Step("st", ("word", 7, ""), "p2"), Step("ld", ("r8", "word", ""), "p2")))
+            if self.random.random() < 0.3:
+                yield Step("bar", (0,))
+            yield Step("set", ("p9", "eq", "r2", 0))
+            yield Step("bra", ("SIGNALLED",), "!p9")
+            yield Step("st", ("lock", self.random.choice((1, 1, 0)), f"release.{self.scope}."), "p2")
+            yield Step("label", ("SIGNALLED",))
         for number in range(self.random.choice((1, 1, 1, 2))):
             yield from self._wait(number)
             yield from self._critical(number)

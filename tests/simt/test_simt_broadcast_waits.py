@@ -209,3 +209,120 @@ def test_which_loops_are_waits(edits: Edits, threads: int, cluster: int, *, want
     executed = runner.run(PathChoices(), max_steps=2_000)
     waits = any(isinstance(op, ops.Await) for op in executed.recorded.distinct_operations())
     assert (waits and runner.next_rules(executed, set()).barrier_waits) is wanted
+
+
+SIGNALLER = """
+  setp.eq.b32 %p6, %r1, 0;
+  @!%p6 bra WAITER;
+  @!%p1 bra DONE;
+  st.global.f32 [%rd2], %f1;
+  st.release.gpu.global.b32 [%rd3], 1;
+  st.release.gpu.global.b32 [%rd3], 2;
+DONE:
+  ret;
+WAITER:
+  mov.b32 %r9, global_smem;
+"""
+"""The first CTA writes what the second waits for, and counts to 2."""
+COUNT = """
+AGAIN:
+  bar.sync 0;
+  @%p1 ld.acquire.gpu.global.b32 %r6, [%rd3];
+  mov.b32 %r12, %r6;
+  @%p1 st.shared::cta.b32 [%r9], %r6;
+  bar.sync 0;
+  ld.shared.b32 %r10, [global_smem];
+  setp.lt.s32 %p2, %r10, 1;
+  @%p2 bra AGAIN;
+"""
+TOUCHES = """
+  @!%p4 bra AGAIN;
+  {touch}
+  st.release.gpu.global.b32 [%rd3], 1;
+AGAIN:
+  @%p1 ld.acquire.gpu.global.b32 %r6, [%rd3];
+  @%p1 st.shared::cta.b32 [global_smem], %r6;
+  bar.sync 0;
+  ld.shared.b32 %r10, [global_smem];
+  setp.ne.s32 %p2, %r10, 1;
+  bar.sync 0;
+  @%p2 bra AGAIN;
+  ret;
+}}
+"""
+"""A thread touches shared memory and then ends the wait of another one, which has written the word in failed rounds."""
+TWO_LOOKS = """
+  mov.b32 %r14, 0;
+AGAIN:
+  bar.sync 0;
+  @!%p1 bra MEET;
+  setp.eq.s32 %p9, %r14, 0;
+  @!%p9 bra LOOK;
+  ld.acquire.gpu.global.b32 %r6, [%rd3];
+  setp.lt.s32 %p8, %r6, 1;
+  selp.b32 %r7, 1, 0, %p8;
+  st.shared::cta.b32 [%r9], %r7;
+  @!%p8 bra READ;
+  bra MEET;
+LOOK:
+  ld.acquire.gpu.global.b32 %r6, [%rd3];
+  setp.lt.s32 %p8, %r6, 2;
+  selp.b32 %r7, 2, 3, %p8;
+  st.shared::cta.b32 [%r9], %r7;
+MEET:
+  bar.sync 0;
+READ:
+  ld.shared.b32 %r10, [global_smem];
+  sub.s32 %r15, %r10, 1;
+  setp.lt.u32 %p2, %r15, 2;
+  @!%p1 setp.eq.s32 %p2, %r10, 2;
+  @%p2 bra AGAIN;
+  @!%p1 bra FIN;
+  setp.eq.s32 %p9, %r10, 3;
+  @%p9 bra FIN;
+  mov.b32 %r14, 1;
+  bra LOOK;
+FIN:
+  ld.global.f32 %f3, [%rd2];
+  ret;
+}
+"""
+"""A thread ends a first wait without meeting the others, which leave the loop where it fails."""
+STALE = "ld.shared.b32 %r12, [global_smem];"
+
+
+def value_decides(value: int, what: str, *edits: tuple[str, str]) -> str:
+    """What is done after the wait if ``%r12`` holds a value."""
+    loop = COUNT
+    for old, new in edits:
+        assert old in loop, old
+        loop = loop.replace(old, new, 1)
+    decides = f"{what} setp.eq.s32 %p7, %r12, {value}; @%p7 st.global.f32 [%rd2], %f2;"
+    return f"{SIGNALLER}{loop}@!%p1 bra OUT; {decides} OUT: ret;\n}}\n"
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize(
+    ("body", "ctas", "proved"),
+    [
+        (SIGNALLER + COUNT.replace("mov.b32 %r12, %r6;", "") + "ret;\n}\n", 2, True),
+        # What ends the wait is known to more than a comparison: a copy of what was read, another load of the word.
+        (value_decides(1, "", ("[%r9], %r6", "[%r9], %r12")), 2, False),
+        (value_decides(1, STALE, ("  mov.b32 %r12, %r6;\n", "")), 2, False),
+        (value_decides(1, STALE.replace("ld.", "ld.relaxed.cta."), ("  mov.b32 %r12, %r6;\n", "")), 2, False),
+        # The look of a failed round is not ordered behind what ends the wait.
+        (TOUCHES.format(touch="st.shared.b32 [global_smem], 7;"), 1, False),
+        (TOUCHES.format(touch="ld.shared.b32 %r16, [global_smem];"), 1, False),
+        (TOUCHES.format(touch="st.shared.b32 [global_smem+4], 7;"), 1, True),
+        (SIGNALLER + TWO_LOOKS, 2, False),
+    ],
+)
+def test_what_failed_rounds_bring_about(body: str, ctas: int, *, proved: bool) -> None:
+    read = parse_module(HEAD + body)
+    zeros = {"buffer": 256, "init": {"hex": "00" * 256}}
+    given = {
+        "grid": [ctas], "block": [64], "cluster": [ctas], "shared": 64, "params": {"sums": zeros, "word": zeros},
+    }  # fmt: skip
+    question = Question(about=Completeness.FINDINGS, timeout=5)
+    found = answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    assert (found.verdict == "proved") is proved, (found.reason, found.findings)

@@ -19,21 +19,28 @@ is the meeting. One round, the last, stands for any number of them, if these hol
   A shuffle is one of the whole warp; if there is a barrier in the round, the CTA has no other warp there, and without
   one other warps may be elsewhere;
 * what failed rounds leave in registers decides nothing afterwards, in any of these threads;
-* nobody else touches the word: no thread that has exited, no other CTA, no asynchronous copy (``foreign_access``).
+* nobody else touches the word: no thread that has exited, no other CTA, no asynchronous copy (``foreign_access``);
+* none of the other threads touches it between the last barrier of the whole CTA before the meeting and the meeting: the
+  first round writes it there (``touches_before_meeting``).
 
 A barrier waits for all threads of the CTA, and orders what is before it in each of them before what is behind it in
 each (PTX ISA 9.7.13.1). So in each round all threads read what was written in it, and all go the same way. The accesses
 of the word in a failed round are ordered, by the barriers around them, with all other accesses that those threads make,
-and others make none: they race with nothing (8.10.1). ``shfl.sync`` hands each lane the value of the one that looks
-(9.7.9.6). Whoever leaves a failed round out leaves out no write that anybody else reads, and orders that other rounds
-bring about as well. So no execution is lost, and none is added: the first look may be the one that succeeds.
+and others make none: they race with nothing (8.10.1). Before the first meeting the order has to come from a barrier:
+the first look, which fails, is not ordered behind what ends the wait, and a thread may write the word before it ends
+the wait. ``shfl.sync`` hands each lane the value of the one that looks (9.7.9.6). Whoever leaves a failed round out
+leaves out no write that anybody else reads, and orders that other rounds bring about as well. So no execution is lost,
+and none is added: the first look may be the one that succeeds.
+
+The value that has ended the wait is followed as one of those that may. So nothing else may depend on it: what threads
+read of the word is compared once (``Cluster.receives``), and control that depends on another load of it leaves a gap.
 
 ``find_broadcast`` decides what concerns the thread that looks, ``find_reader`` what concerns the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mcheck.base.records import dataclass
@@ -278,8 +285,8 @@ def find_broadcast(
         return None
     (events,) = failing.rounds
     shape = _read_round(events, lane)
-    if shape is None:
-        return None
+    if shape is None or (not compares and use != shape.write):
+        return None  # nothing else knows more of the value than that the wait has ended
     values = {v: _handed_on(make_loop(), {**kept, target.index: v}, shape) for v in back}
     fails, ends = ({values[v] for v in back if back[v] is again} for again in (True, False))
     size = type_size(test.type) if shape.word is None else shape.word[1]
@@ -454,3 +461,15 @@ def foreign_access(op: Op, address: int, size: int, *, takes_part: bool) -> bool
     # Of a copy the sizes are left open. It may have destinations at the same place of several CTAs.
     word = address % SHARED_WINDOW
     return any(at >= SHARED_BASE and at % SHARED_WINDOW < word + size for at in numbers_in(inner))
+
+
+def touches_before_meeting(code: Sequence[Op], address: int, size: int) -> bool:
+    """Whether a thread that has done this, and stands at the meeting, may have touched a word since the last barrier of
+    the whole CTA before it.
+    """
+    for op in reversed(code[:-1]):
+        if isinstance(op, ops.Barrier) and op.kind != "arrive" and op.count is None:
+            return False
+        if foreign_access(op, address, size, takes_part=False):
+            return True
+    return False

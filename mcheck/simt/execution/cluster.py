@@ -167,6 +167,8 @@ class Cluster:
     """Whether loads that are repeated around a barrier count as waits."""
     barrier_waits: dict[int, Meeting] = field(default_factory=dict)
     """By lane that polls around a barrier, where it meets the others, and the test of them."""
+    failed_looks: set[int] = field(default_factory=set)
+    """Those of them that are to look again."""
     barrier_waits_hold: bool = True
     """Whether what such waits assume of the other threads held."""
     hands_on: set[tuple[int, int]] = field(default_factory=set)
@@ -285,7 +287,11 @@ class Cluster:
     # --- waits that a barrier decides ------------------------------------------------------------------------
 
     def hold_at_barrier_wait(self, lane: int, meeting: Meeting) -> None:
-        """Record that a lane polls a word until it meets others."""
+        """Record that a lane polls a word until it meets others. If it has ended a wait since it met them last, nobody
+        has checked what that assumes.
+        """
+        self.barrier_waits_hold &= lane not in self.barrier_waits or lane in self.failed_looks
+        self.failed_looks.discard(lane)
         self.barrier_waits[lane] = meeting
         if meeting.write is not None:
             self.hands_on.add((lane, meeting.write))
@@ -302,10 +308,16 @@ class Cluster:
             others[lane] = False
             waiting = ((self.status == AT_BARRIER) | (self.status == AT_WARP)) & (self.pc == place + 1)
             there = lanes if shuffle == place else waiting & (shuffle is None)
-            if not there[others].all() or not comes_back(self, others):
+            # If the lane has exited since, it has met nobody.
+            if self.status[lane] == EXITED or not there[others].all() or not comes_back(self, others):
                 self.barrier_waits_hold = False
                 said = "what other threads bring to the barrier of this loop is not known in every round"
                 self.recorded.note_gap(said, self.span, nothing_known=True)
+
+    def are_handed_on(self, addresses: Word, size: int) -> bool:
+        """Whether one of these loads may return what a wait has read: no other value of that is followed."""
+        words = self.broadcast_words
+        return any(a < at + width and at < a + size for at, width in words for a in addresses.tolist())
 
     def note_two_valued_lock(self, address: int, lock: TwoValuedLock) -> None:
         """Record that lanes try to take a lock until they find it free."""

@@ -103,6 +103,8 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             c.barrier_waits_hold &= isinstance(c.recorded.code[lane][-1], ops.Await)
             held[lane] = lane in c.lock_requests
             c.iterations[lane] = c.iterations[lane] + YIELD_AFTER if held[lane] else 0
+            if held[lane]:
+                c.failed_looks.add(lane)
         c.pc[held] = c.current_pc
         return asked, held
 

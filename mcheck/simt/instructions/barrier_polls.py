@@ -17,7 +17,12 @@ from mcheck.simt.execution.barrier_waits import (
     is_deciding_barrier,
     registers_around,
 )
-from mcheck.simt.execution.broadcast_waits import Broadcast, find_broadcast, find_reader
+from mcheck.simt.execution.broadcast_waits import (
+    Broadcast,
+    find_broadcast,
+    find_reader,
+    touches_before_meeting,
+)
 from mcheck.simt.execution.cluster import Cluster, Meeting
 from mcheck.simt.execution.compiler import Compiler, FindBarrierWait
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -140,6 +145,8 @@ class _Finder:
         if wait.word is not None:
             address, size = wait.word
             word = int(to_generic(np.array([address], np.uint64))[0]), size
+            if any(touches_before_meeting(c.recorded.code[lane], *word) for lane in sure):
+                return False
             together = others.copy()
             together[leader] = True
             c.broadcast_words[word] = c.broadcast_words.get(word, together) & together

@@ -107,7 +107,9 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             (row,) = rows
             assert row is not None
             held[lane] = not found[0].accepts(int(values[row][lane]))
-            if not held[lane]:
+            if held[lane]:
+                c.failed_looks.add(lane)
+            else:
                 c.iterations[lane] = 0
         return out
 
@@ -164,7 +166,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
                 _receive(c, lanes, at, known[row])
             if order and strong and followed and len(rows) == 1:
                 c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0, failed)
-            elif order and (known[row][lanes] & taint.ORDER).any():
+            elif (known[row][lanes] & taint.ORDER).any() and (order or c.are_handed_on(address, size * len(rows))):
                 c.recorded.has_unbound_values = True
 
     return run
