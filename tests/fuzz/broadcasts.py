@@ -302,7 +302,6 @@ CHANGES = (
     *("reader leaves", "reader tests otherwise", "leader counts", "effect in round", "two words", "part of the CTA"),
     *("reads twice", "stale read", "value is used", "reader counts", "other barrier", "loads before meeting"),
     *("poll twice", "never released", "spare written", "second round changes"),
-    *("signal to the own CTA", "signal to the own CTA"),
 )
 
 
@@ -317,9 +316,10 @@ class _Writer:
         self.random, self.changes = random, changes
         self.shuffles = random.random() < 0.15
         self.threads = 32 if self.shuffles else random.choice((2, 2, 3))
-        self.ctas = 2
         self.leader = random.choice((0, 0, 1))
-        self.kind = random.choice(("cas", "cas", "exch", "turn", "count"))
+        self.kind = random.choice(("cas", "cas", "exch", "turn", "count", "own"))
+        """``own``: another thread of the only CTA ends the wait."""
+        self.ctas = 1 if self.kind == "own" else 2
         self.told = random.random() < 0.25
         """Whether the result of a comparison is handed on, not the value."""
         self.by_branch = random.random() < 0.3
@@ -358,18 +358,18 @@ class _Writer:
             yield Step("st", ("word", 5, ""), "p2")
             if self.random.random() < 0.5:
                 yield Step("bar", (0,))
-        if self.has("signal to the own CTA") and self.kind == "turn":
-            yield self.random.choice((Step("st", ("word", 7, ""), "p2"), Step("ld", ("r8", "word", ""), "p2")))
+        if self.kind == "own":
+            where = self.random.choice(("word", "word", "spare"))
+            yield self.random.choice((Step("st", (where, 7, ""), "p2"), Step("ld", ("r8", where, ""), "p2")))
             if self.random.random() < 0.3:
                 yield Step("bar", (0,))
-            yield Step("set", ("p9", "eq", "r2", 0))
-            yield Step("bra", ("SIGNALLED",), "!p9")
-            yield Step("st", ("lock", self.random.choice((1, 1, 0)), f"release.{self.scope}."), "p2")
-            yield Step("label", ("SIGNALLED",))
+            yield Step("st", ("data", 3, ""), "p2")
+            sem = "relaxed" if self.has("relaxed release") else "release"
+            yield Step("st", ("lock", 1, f"{sem}.{self.scope}."), "p2")
         for number in range(self.random.choice((1, 1, 1, 2))):
             yield from self._wait(number)
             yield from self._critical(number)
-            if self.kind in ("turn", "count"):
+            if self.kind in ("turn", "count", "own"):
                 break
         yield Step("ret")
 
@@ -391,6 +391,8 @@ class _Writer:
                 return Step("set", (p, *self.random.choice((("ne", register, 0), ("eq", register, 1)))))
             case "turn":
                 return Step("set", (p, "ne", register, "r2"))
+            case "own":
+                return Step("set", (p, "ne", register, 1))
             case _:
                 return Step("set", (p, *self.random.choice((("lt", register, self.ctas), ("ne", register, self.ctas)))))
 
@@ -471,7 +473,7 @@ class _Writer:
             yield Step("st", ("more", 1, ""), "p8")
         who = self.random.choice(("p1", "p2"))
         yield Step("ld", ("r4", "data", ""), who)
-        if self.kind == "count":
+        if self.kind in ("count", "own"):
             return
         yield Step("add", ("r4", "r4", 1))
         yield Step("st", ("data", "r4", ""), who)

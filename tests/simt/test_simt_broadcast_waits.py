@@ -194,6 +194,8 @@ BACK, MEETING = "  @%p2 bra AGAIN;", "  bar.sync 0; // meeting"
         ((*TURN, (BACK, LATER), ("mov.b32 %r11, 0;", "mov.b32 %r11, 0; mov.b32 %r12, 0;")), 64, 1, False),
         # A round is seen, or the word is not the one that is loaded.
         (((MEETING, "@%p4 st.global.f32 [%rd2+4], %f3; bar.sync 0;"),), 64, 1, False),
+        # The word is loaded again, behind the barrier in front of the next store of it.
+        ((("AGAIN:\n  bar.sync 0;", "AGAIN:\n  bar.sync 0; @%p4 ld.shared.b32 %r16, [global_smem];"),), 64, 1, False),
         ((("%r10, [global_smem]", "%r10, [global_smem+4]"),), 64, 1, False),
         (((MEETING, "@%p4 st.shared.b32 [global_smem], %r6; bar.sync 0;"),), 64, 1, False),
         # The lane whose value is handed on is not the one that looks, or each of two warps has a value of its own.
