@@ -30,6 +30,7 @@ from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
 from mcheck.isa.kinds import Kind
 from mcheck.simt.branch_paths import BranchPaths
+from mcheck.simt.execution.broadcast_waits import foreign_access
 from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, MAX_STEPS, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.counters import AssumedLock, Counters
@@ -221,7 +222,7 @@ class Runner:
             named=self.rules.named or c.recorded.has_conflicting_stores,
             counters=c.counters.new_counters(excluded),
             locks=locks,
-            barrier_waits=self.rules.barrier_waits and c.barrier_waits_hold,
+            barrier_waits=self.rules.barrier_waits and c.barrier_waits_hold and self._hands_on_alone(c),
             two_valued_locks=self.rules.two_valued_locks and attempts,
         )
 
@@ -230,6 +231,20 @@ class Runner:
             return True
         first = {at: c.places.initial_value(at, lock.size) for at, lock in c.two_valued_locks.items()}
         return may_drop_failures(c.two_valued_locks, c.recorded.distinct_operations(), c.places.memory, first)
+
+    def _hands_on_alone(self, c: Cluster) -> bool:
+        """Whether nobody else touches the words that hand on what waits have read."""
+        takes_part = {word: lanes.tolist() for word, lanes in c.broadcast_words.items()}
+        known: dict[tuple[int, int, bool], bool] = {}
+        for (address, size), those in takes_part.items():
+            for lane, code in enumerate(c.recorded.code):
+                for op in code:
+                    key = id(op), address, those[lane]
+                    if key not in known:
+                        known[key] = foreign_access(op, address, size, takes_part=those[lane])
+                    if known[key]:
+                        return False
+        return True
 
     def alternatives(self, way: PathChoices, c: Cluster) -> Iterator[PathChoices]:
         """Choices that differ from those of a path in one choice that it made."""

@@ -137,6 +137,7 @@ READERS = {
     "frontend/ptx/module.py",
     "simt/execution/async_registers.py",
     "simt/execution/barrier_waits.py",
+    "simt/execution/broadcast_waits.py",
     "simt/execution/path_literals.py",
     "simt/execution/value_numbering.py",
     "simt/execution/value_tests.py",

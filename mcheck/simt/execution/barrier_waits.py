@@ -136,7 +136,7 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
     ends = test.ending_result(back)
     if ends is None:
         return None
-    failing, known = _follow_failures(make_loop, known, [{target.index: v} for v in back if back[v]])
+    failing, known = follow_failures(make_loop, known, [{target.index: v} for v in back if back[v]])
     if failing is None or len(failing.results) != 1:
         return None
     ((barrier, results),) = failing.results.items()
@@ -150,7 +150,7 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
     return BarrierWait(test.until(ends=ends, alone=True), barrier, next(iter(results)))
 
 
-def _follow_failures(
+def follow_failures(
     make_loop: Callable[[], L], known: Mapping[int, int], failures: list[dict[int, int]]
 ) -> tuple[L | None, Mapping[int, int]]:
     """The loop that all failures repeat, and the known registers that hold the same after each: with these alone every
@@ -213,5 +213,5 @@ def comes_back(function: ptx.Function, barrier: int, known: Mapping[int, int], *
     assert isinstance(target, ptx.Register)
     if brought is None or bool(brought) is not NEUTRAL[reduction_of(statement)]:
         return False
-    loop, known = _follow_failures(lambda: PollingLoop(function, barrier), known, [{target.index: int(again)}])
+    loop, known = follow_failures(lambda: PollingLoop(function, barrier), known, [{target.index: int(again)}])
     return loop is not None and not loop.is_noticed([{**known, target.index: int(not again)}])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +60,20 @@ ReturnTo = tuple[int, Callable[["Cluster", Mask], None]]
 """Where a call continues when its function returns, and what copies its results there."""
 WarpAction = Callable[["Cluster", Mask], None]
 """The action that converged lanes of a warp carry out together."""
-ComesBack = Callable[[Mask], bool]
+ComesBack = Callable[["Cluster", Mask], bool]
 """Whether these lanes, which stand at a barrier, come back to it alike in every round of a loop."""
+
+
+class Meeting(NamedTuple):
+    """Where a lane that polls meets the others of its CTA, or of its warp: a barrier, or a shuffle."""
+
+    place: int
+    comes_back: ComesBack
+    of_warp: bool = False
+    write: int | None = None
+    """The place of a store that hands on a value of which more is known than that the wait has ended."""
+
+
 Step = Callable[["Cluster", Mask], "Mask | None"]
 """Executes an instruction for the lanes of the mask; returns those that continue at the next one, or ``None`` if the
 step has set where each of them continues.
@@ -153,10 +165,18 @@ class Cluster:
     forced: ForcedValues = field(default_factory=ForcedValues)
     follows_barrier_waits: bool = False
     """Whether loads that are repeated around a barrier count as waits."""
-    barrier_waits: dict[int, tuple[int, ComesBack]] = field(default_factory=dict)
-    """By lane that polls around a barrier, the place of the barrier, and the test of the others."""
+    barrier_waits: dict[int, Meeting] = field(default_factory=dict)
+    """By lane that polls around a barrier, where it meets the others, and the test of them."""
+    failed_looks: set[int] = field(default_factory=set)
+    """Those of them that are to look again."""
     barrier_waits_hold: bool = True
     """Whether what such waits assume of the other threads held."""
+    hands_on: set[tuple[int, int]] = field(default_factory=set)
+    """Lanes and places of stores that hand on what such a wait has read."""
+    receives: set[tuple[int, int]] = field(default_factory=set)
+    """Lanes and places of loads of it, of which nothing more is used than that the wait has ended."""
+    broadcast_words: dict[tuple[int, int], Mask] = field(default_factory=dict)
+    """By address and size, the words that do so, and the lanes that take part in that."""
     step_count: int = 0
     max_steps: int = MAX_STEPS
     path_choices: Any = None
@@ -266,20 +286,38 @@ class Cluster:
 
     # --- waits that a barrier decides ------------------------------------------------------------------------
 
-    def hold_at_barrier_wait(self, lane: int, barrier: int, comes_back: ComesBack) -> None:
-        """Record that a lane polls a word around the barrier at the place ``barrier`` (``barrier_waits``)."""
-        self.barrier_waits[lane] = barrier, comes_back
+    def hold_at_barrier_wait(self, lane: int, meeting: Meeting) -> None:
+        """Record that a lane polls a word until it meets others. If it has ended a wait since it met them last, nobody
+        has checked what that assumes.
+        """
+        self.barrier_waits_hold &= lane not in self.barrier_waits or lane in self.failed_looks
+        self.failed_looks.discard(lane)
+        self.barrier_waits[lane] = meeting
+        if meeting.write is not None:
+            self.hands_on.add((lane, meeting.write))
 
-    def confirm_barrier_waits(self, lanes: Mask) -> None:
-        """Check what the waits of these lanes assume of the other threads, which stand at the barrier now."""
+    def confirm_barrier_waits(self, lanes: Mask, shuffle: int | None = None) -> None:
+        """Check what the waits of these lanes assume of the other threads, which stand at the barrier now, or have come
+        to a ``shuffle``.
+        """
         for lane in [lane for lane in self.barrier_waits if lanes[lane]]:
-            place, comes_back = self.barrier_waits.pop(lane)
+            place, comes_back, of_warp, _ = self.barrier_waits.pop(lane)
             others = (self.lanes.cta == self.lanes.cta[lane]) & (self.status != EXITED)
+            if of_warp:
+                others &= np.arange(len(others)) // WARP == lane // WARP
             others[lane] = False
-            if not ((self.status == AT_BARRIER) & (self.pc == place + 1))[others].all() or not comes_back(others):
+            waiting = ((self.status == AT_BARRIER) | (self.status == AT_WARP)) & (self.pc == place + 1)
+            there = lanes if shuffle == place else waiting & (shuffle is None)
+            # If the lane has exited since, it has met nobody.
+            if self.status[lane] == EXITED or not there[others].all() or not comes_back(self, others):
                 self.barrier_waits_hold = False
                 said = "what other threads bring to the barrier of this loop is not known in every round"
                 self.recorded.note_gap(said, self.span, nothing_known=True)
+
+    def are_handed_on(self, addresses: Word, size: int) -> bool:
+        """Whether one of these loads may return what a wait has read: no other value of that is followed."""
+        words = self.broadcast_words
+        return any(a < at + width and at < a + size for at, width in words for a in addresses.tolist())
 
     def note_two_valued_lock(self, address: int, lock: TwoValuedLock) -> None:
         """Record that lanes try to take a lock until they find it free."""

@@ -21,7 +21,7 @@ from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.isa.kinds import WARPGROUP, Kind
 from mcheck.simt.execution.async_registers import in_flight_rows
-from mcheck.simt.execution.cluster import Cluster, ComesBack, Step
+from mcheck.simt.execution.cluster import Cluster, Meeting, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.value_numbering import result_namer
@@ -30,8 +30,8 @@ from mcheck.simt.execution.value_tests import AwaitedValue
 Fetch = Callable[[], tuple[Word, Quality]]
 FindWaits = Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]]
 """The conditions that lanes wait for, lanes with equal conditions together."""
-FindBarrierWait = Callable[[int], tuple[AwaitedValue, int, ComesBack] | None]
-"""What a lane waits for, the place of the barrier, and the test of the other lanes that stand there."""
+FindBarrierWait = Callable[[int], tuple[AwaitedValue, Meeting] | None]
+"""What a lane waits for, and where it meets the others."""
 StepMaker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
 STEP_MAKERS: dict[Kind, StepMaker] = {}
 """The maker of a step by the kind of the instruction."""

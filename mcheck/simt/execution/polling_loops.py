@@ -91,7 +91,7 @@ class PollingLoop:
         if kind is Kind.BRANCH:
             label = statement.operands[0]
             assert isinstance(label, ptx.Label)
-            taken, target = _goes(guard, known), function.labels[label.name]
+            taken, target = guard_holds(guard, known), function.labels[label.name]
             return Step((place + 1, target) if taken is None else (target if taken else place + 1,))
         if kind in QUIET:
             return Step((place + 1,))
@@ -134,6 +134,9 @@ class PollingLoop:
             return True
         left_behind = left_behind - self.unchanged
         todo = [(self.at + 1, frozenset(left_behind), known, LOOKAHEAD) for known in ways]
+        # When the poll is reached again, later, whatever else was known may have changed.
+        told = self.asked | {r.index for r in self.poll.defs}
+        later = {r: v for r, v in ways[0].items() if r in told} if len(ways) == 1 else {}
         seen = set()
         while todo:
             k, old, known, left = todo.pop()
@@ -154,7 +157,7 @@ class PollingLoop:
             elif statement.guard is None:
                 old -= targets
             if k == self.at:
-                known = ways[0] if len(ways) == 1 else {}
+                known = later
             elif statement.only_computes and left:
                 known = dict(known)
                 _compute(statement, known)
@@ -168,19 +171,19 @@ class PollingLoop:
         statement = self.function.body[k]
         kind, guard = statement.kind, statement.guard
         if kind in (Kind.BRANCH, Kind.RETURN, Kind.EXIT):
-            taken = _goes(guard, known)
+            taken = guard_holds(guard, known)
             label = statement.operands[0] if kind is Kind.BRANCH else None
             target = self.function.labels[label.name] if isinstance(label, ptx.Label) else len(self.function.body)
             ways = [way for way, barred in ((target, taken is False), (k + 1, taken is True)) if not barred]
             if used and len(ways) > 1:
                 ways = [way for way in ways if find_trap(self.function, way) is None]
             return ways if len(ways) < 2 or not used else None
-        if not used or kind is Kind.TRAP:
+        if not used or kind is Kind.TRAP or guard_holds(guard, known) is False:
             return [k + 1]
         return [k + 1] if statement.only_computes else None
 
 
-def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
+def guard_holds(guard: ptx.Guard | None, known: Known) -> bool | None:
     """Whether a guard holds, ``None`` if that is unknown."""
     if guard is None:
         return True
@@ -191,7 +194,7 @@ def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
 def _compute(statement: ptx.Statement, known: Known) -> None:
     """Evaluate a computation on the known values."""
     targets = [r.index for r in statement.defs]
-    goes = _goes(statement.guard, known)
+    goes = guard_holds(statement.guard, known)
     if goes is False:
         return
     sources = [known_value(o, known) for o in statement.operands[1:]]

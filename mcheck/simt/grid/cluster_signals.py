@@ -174,11 +174,17 @@ class OthersSignal:
         op = operation_template(unit.function, statement)
         tested = find_early_test(unit.function, at - unit.start) is not None
         early = op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in WIDE else None
-        fetch = self.compiler.fetch(unit, statement.place)
+        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
         rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             out = np.zeros_like(mask)
+            if guard is not None:
+                mine = _holds(self.compiler, unit, guard, mask)
+                rest, mask = mask & ~mine, mine
+                if rest.any():
+                    done = step(c, rest)
+                    out |= False if done is None else done
             alone = lone_lanes(c, mask) if polls is not None or early is not None else []
             for some, wait in [(mask, None)] if waited is None else waited(mask):
                 few = np.count_nonzero(some) <= len(self.numbers)  # a thread of each cluster
@@ -314,6 +320,13 @@ class OthersSignal:
         elif int(address[0]) == self.ticket.address and size == self.ticket.size:
             drawn = self.ticket.first + self.numbers[cluster]
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
+
+
+def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
+    """The lanes for which a guard is sure to hold."""
+    row = unit.frame + guard.register.index
+    value = (k.lanes.values[row] != 0) ^ guard.negated
+    return np.asarray(mask & value & (k.lanes.quality[row] == 0))
 
 
 def _each(mask: Mask) -> Iterator[Mask]:

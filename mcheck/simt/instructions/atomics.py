@@ -19,7 +19,7 @@ from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import read_opcode
-from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
@@ -34,6 +34,7 @@ from mcheck.simt.instructions.access_operands import (
     visible_accesses,
 )
 from mcheck.simt.instructions.awaited_values import find_waits
+from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
 
 OBSERVED = Reg("taken")
 """The value returned by a swap that is repeated until it succeeds."""
@@ -57,10 +58,17 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     swaps = moved and wanted and op.op == "cas"
     takes = swaps or (moved and wanted and op.op == "exch")
     waited = find_waits(k, unit, at, size) if takes and len(rows) == 1 else None
+    polls = find_barrier_waits(k, unit, at, size) if takes and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
             lock = None
+            if polls is not None and wait is None and c.follows_barrier_waits:
+                asked, held = polled(c, some)
+                some = some & ~asked
+                mask = mask & ~held
+                if not some.any():
+                    continue
             if wait is not None:
                 lanes = np.flatnonzero(some)
                 lock = _find_lock(wait, op, [fetch_lanes(f, some, lanes) for f in sources], size)
@@ -73,6 +81,32 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 done(c, now, lock)
             mask = mask & (now | ~some)
         return mask if mask.any() else None
+
+    def polled(c: Cluster, mask: Mask) -> tuple[Mask, Mask]:
+        """The lanes that attempt to take a lock for others, each the only one of its CTA, and those of them whose
+        attempt fails: they stay here, for failed rounds are not followed.
+        """
+        asked, held = np.zeros_like(mask), np.zeros_like(mask)
+        assert polls is not None
+        for lane in lone_lanes(c, mask):
+            one = np.arange(len(mask)) == lane
+            place = fetch_lanes(fetch, one, np.array([lane]))
+            given = [fetch_lanes(f, one, np.array([lane])) for f in sources]
+            if c.forced.wanted or any(q.any() for _, q in (place, *given)) or (found := polls(lane)) is None:
+                continue
+            lock = _find_lock(found[0], op, given, size)
+            if lock is None or (lock.values is not None and not c.follows_two_valued_locks):
+                continue
+            asked[lane] = True
+            c.hold_at_barrier_wait(lane, found[1])
+            done(c, one, lock)
+            c.barrier_waits_hold &= isinstance(c.recorded.code[lane][-1], ops.Await)
+            held[lane] = lane in c.lock_requests
+            c.iterations[lane] = c.iterations[lane] + YIELD_AFTER if held[lane] else 0
+            if held[lane]:
+                c.failed_looks.add(lane)
+        c.pc[held] = c.current_pc
+        return asked, held
 
     def put_off(c: Cluster, mask: Mask) -> Mask:
         """The lanes that let others go first: their swap would fail, or fails when one of these lanes has done its."""
