@@ -190,7 +190,7 @@ def test_ctas_that_need_not_be_resident_are_not_proved_to_meet() -> None:
     assert answer(RIGHT["a counter that counts on"], first=1)[0] is None
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=24)
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
 def test_pairs_prove_no_random_grid_with_an_error(first: int) -> None:
     for seed in range(first, first + PER_TEST):
