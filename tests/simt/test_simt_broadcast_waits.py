@@ -15,6 +15,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir import ops
 from mcheck.simt.trace_extraction import PathChoices, PathRules, Runner
+from tests.fuzz.broadcasts import main
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -209,3 +210,9 @@ def test_which_loops_are_waits(edits: Edits, threads: int, cluster: int, *, want
     executed = runner.run(PathChoices(), max_steps=2_000)
     waits = any(isinstance(op, ops.Await) for op in executed.recorded.distinct_operations())
     assert (waits and runner.next_rules(executed, set()).barrier_waits) is wanted
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(3))
+def test_random_broadcasts(seed: int) -> None:
+    assert main(["--programs", "10", "--seed", str(40 + seed), "--orders", "40"]) == 0
