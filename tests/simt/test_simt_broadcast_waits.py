@@ -15,6 +15,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir import ops
 from mcheck.simt.trace_extraction import PathChoices, PathRules, Runner
+from tests.fuzz.broadcasts import main
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -328,3 +329,9 @@ def test_what_failed_rounds_bring_about(body: str, ctas: int, *, proved: bool) -
     question = Question(about=Completeness.FINDINGS, timeout=5)
     found = answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert (found.verdict == "proved") is proved, (found.reason, found.findings)
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(3))
+def test_random_broadcasts(seed: int) -> None:
+    assert main(["--programs", "10", "--seed", str(40 + seed), "--orders", "40"]) == 0
