@@ -75,13 +75,7 @@ from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import MemoryMap
-from mcheck.simt.grid.cluster_signals import (
-    OthersSignal,
-    Signalling,
-    TicketFound,
-    execute_signalling,
-    trace_signalling,
-)
+from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
 from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers
 from mcheck.simt.grid.counted_clusters import clusters_of
 from mcheck.simt.grid.counted_conflicts import Side
@@ -94,6 +88,7 @@ from mcheck.simt.grid.grid_counter import (
     without_contents,
 )
 from mcheck.simt.grid.linked_pair import link_pair
+from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
 from mcheck.simt.grid.signal_order import SignalOrder, order_signals
 from mcheck.simt.grid.signalled_boxes import box_footprints, check_initial_words, find_box

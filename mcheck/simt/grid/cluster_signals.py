@@ -1,40 +1,25 @@
 """Clusters that wait for each other's signals: what each does, executed alone.
 
 A signal is a strong store of a known value, or an atomic that exchanges it or adds it; a wait is a load that is
-repeated until its value compares with a known one. While a cluster is executed, whatever it waits for is there, and it
-draws the ticket of its number. Everything else that it may learn from other clusters is refused.
+repeated until its value compares with a known one. While a cluster is executed, whatever it waits for is there
+(``mcheck.simt.grid.others_signal``). Everything else that it may learn from other clusters is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Self
-
-import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
-from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import Kind
-from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch
-from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import statements, with_action
-from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.grid.cluster_accesses import (
     Access,
     AccessReader,
@@ -43,18 +28,15 @@ from mcheck.simt.grid.cluster_accesses import (
     global_objects,
     lanes_of,
 )
-from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import (
-    FAILS,
-    EarlyPoll,
     check_comparisons,
     check_early_poll,
-    find_early_test,
     wanted_value,
 )
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
-from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
+from mcheck.simt.grid.grid_counter import Counter, NotCounted
+from mcheck.simt.grid.kept_operands import check_kept
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
+from mcheck.simt.grid.others_signal import OthersSignal
 from mcheck.simt.grid.synchronisations import (
     WIDE,
     Synchronisation,
@@ -63,9 +45,6 @@ from mcheck.simt.grid.synchronisations import (
     read_synchronisation,
     synchronisation_of,
 )
-from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
-from mcheck.simt.instructions.awaited_values import await_load, find_waits
-from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
 from mcheck.simt.trace_extraction import ClusterTrace
 from mcheck.simt.traces.address_names import KernelTerms
 
@@ -91,280 +70,6 @@ class Signalling(Execution):
     def draws(self) -> int:
         """The number of its draws."""
         return sum(one.draws for one in self.code if not one.waits)
-
-
-# --- what the others do -----------------------------------------------------------------------------------------------
-
-
-class TicketFound(Exception):
-    """A cluster is about to draw a number from a word whose initial value is given."""
-
-    def __init__(self, ticket: Counter) -> None:
-        super().__init__()
-        self.ticket = ticket
-
-
-@dataclass(slots=True)
-class OthersSignal:
-    """The watch on an execution in which the other clusters have stored what the executed ones wait for, and drawn the
-    tickets before theirs. ``numbers`` are the numbers of the executed clusters. Without a ``ticket`` it raises
-    ``TicketFound`` at the first draw, unless it is given which draws of each cluster are the ``last`` ones of all.
-    """
-
-    launch: Launch
-    numbers: tuple[int, ...]
-    ticket: Counter | None
-    compiler: Compiler = field(init=False)
-    kept: list[Kept] = field(default_factory=list)
-    """The values in shared memory that lanes have waited for."""
-    returned: Mapping[int, int] = field(default_factory=dict)
-    """What early polls of lanes return; others fail."""
-    early: list[EarlyPoll] = field(default_factory=list)
-    compared: dict[int, set[int | None]] = field(default_factory=dict)
-    """By lane, what the values of early polls have been compared with; ``None`` for what is not known."""
-    last: tuple[frozenset[int], ...] | None = None
-    returns: Sequence[tuple[int, Sequence[int | None]]] = ()
-    """By executed cluster, a lane of it, and what loads of that which are not repeated are to return."""
-    told: dict[int, dict[int, int | None]] = field(default_factory=dict)
-    """By lane, what it is told by draws and looks."""
-    seen: dict[int, list[int | None]] = field(default_factory=dict)
-    """By lane, what loads that are not repeated have returned; ``None`` for what is not known."""
-    drawn: dict[int, int] = field(default_factory=dict)
-    """By lane, how often it has drawn."""
-    words: dict[int, int] = field(default_factory=dict)
-    """The words that are drawn from, and their sizes."""
-    asked: dict[int, Span | None] = field(default_factory=dict)
-    """The words of atomics that draw no number, and of whose results something may depend."""
-    uses: CountUses | None = None
-    """What is done with what is drawn, of one cluster."""
-
-    def restarted(self) -> Self:
-        """The watch, at the beginning of an execution."""
-        for record in (self.told, self.seen, self.drawn, self.words, self.asked):
-            record.clear()
-        self.uses = CountUses() if self.last is not None and len(self.numbers) == 1 else None
-        self.kept.clear()
-        self.early.clear()
-        self.compared.clear()
-        return self
-
-    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """Instrument the loads that may wait, and the atomics."""
-        self.compiler = compiler
-        out = list(steps) if self.uses is None else self.uses.instrument(compiler, steps)
-        tests: dict[int, tuple[Unit, ptx.Operand]] = {}
-        for at, statement, unit in statements(compiler):
-            if statement.kind is Kind.LOAD and statement.opcode.is_strong:
-                out[at] = self._load(unit, statement, at, out[at])
-                if (test := find_early_test(unit.function, at - unit.start)) is not None:
-                    tests[unit.start + test[0]] = unit, test[1]
-            elif statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement):
-                out[at] = (self._draw if _draws(statement) else self._note)(unit, statement, out[at])
-        for at, (unit, other) in tests.items():
-            out[at] = self._compare(unit, other, out[at])
-        return out
-
-    def _load(self, unit: Unit, statement: ptx.Statement, at: int, step: Step) -> Step:
-        size = type_size(statement.opcode.type)
-        if statement.opcode.vector != 1 or size > 8:
-            return step
-        waited = find_waits(self.compiler, unit, at, size)
-        kept = find_kept_waits(self.compiler, unit, at - unit.start, size)
-        polls = find_barrier_waits(self.compiler, unit, at, size)
-        op = operation_template(unit.function, statement)
-        tested = find_early_test(unit.function, at - unit.start) is not None
-        early = op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in WIDE else None
-        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
-        rows = [unit.frame + r.index for r in statement.defs]
-
-        def run(c: Cluster, mask: Mask) -> Mask | None:
-            out = np.zeros_like(mask)
-            if guard is not None:
-                mine = _holds(self.compiler, unit, guard, mask)
-                rest, mask = mask & ~mine, mine
-                if rest.any():
-                    done = step(c, rest)
-                    out |= False if done is None else done
-            alone = lone_lanes(c, mask) if polls is not None or early is not None else []
-            for some, wait in [(mask, None)] if waited is None else waited(mask):
-                few = np.count_nonzero(some) <= len(self.numbers)  # a thread of each cluster
-                for one in _each(some) if few or alone or wait is not None or kept is not None else [some]:
-                    lane = np.flatnonzero(one)
-                    found = kept(c, int(lane[0])) if wait is None and kept is not None else None
-                    awaited = wait if found is None else found[0]
-                    if awaited is None and polls is not None and lane[0] in alone and c.follows_barrier_waits:
-                        around = polls(int(lane[0]))
-                        awaited = None if around is None else around[0]
-                    if awaited is None and early is not None and lane[0] in alone:
-                        self._poll_early(c, one, fetch, early, rows)
-                        out |= one
-                        continue
-                    if awaited is not None:
-                        address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
-                        _end_wait(c, address, size, lane, awaited)
-                    if awaited is None and len(lane) == 1 and len(rows) == 1:
-                        done = self._look(c, one, fetch, size, rows[0], step)
-                    else:
-                        done = step(c, one)
-                    if done is not None:
-                        out |= done
-                    if awaited is not None:
-                        self.learn(rows, lane)
-                    if found is not None:
-                        self.kept += found[1]
-                        _make_wait(c, int(lane[0]), rows, found[0])
-            return out if out.any() else None
-
-        return run
-
-    def _look(self, c: Cluster, one: Mask, fetch: Fetch, size: int, row: int, step: Step) -> Mask | None:
-        """Let a lane load a word that is not awaited."""
-        lane = np.flatnonzero(one)
-        seen = self.seen.setdefault(int(lane[0]), [])
-        cluster = int(c.lanes.cluster[lane[0]])
-        if cluster < len(self.returns):
-            place, values = self.returns[cluster]
-            if lane[0] % (c.lanes.count // len(self.numbers)) == place and len(seen) < len(values):
-                value = values[len(seen)]
-                if value is not None:
-                    address = to_generic(np.broadcast_to(fetch()[0], one.shape)[lane])
-                    c.store.save(address, size, lane, np.array([value], np.uint64), np.zeros(1, np.uint8))
-        done = step(c, one)
-        unknown = c.lanes.quality[row][lane[0]] & ~np.uint8(taint.ORDER)
-        seen.append(None if unknown else int(c.lanes.values[row][lane[0]]) & (1 << 8 * size) - 1)
-        return done
-
-    def _poll_early(self, c: Cluster, one: Mask, fetch: Fetch, op: ops.Load, rows: list[int]) -> None:
-        """Leave the early poll of a lane out: it fails, unless it is to return something else."""
-        lane, size = int(np.flatnonzero(one)[0]), type_size(op.type)
-        address, unknown = fetch_lanes(fetch, one, np.array([lane]))
-        if unknown[0]:
-            raise NotCounted("an address is not known", c.span)
-        at, place = int(to_generic(address)[0]), len(c.recorded.code[lane])
-        self.early.append(EarlyPoll(lane, at, size, place, op.sem == "acquire", c.span))
-        for row in rows:
-            c.lanes.values[row][lane] = self.returned.get(lane, FAILS) & (1 << 8 * size) - 1
-            c.lanes.quality[row][lane] = 0
-        self.learn(rows, np.array([lane]))
-
-    def _compare(self, unit: Unit, other: ptx.Operand, step: Step) -> Step:
-        """Record what lanes compare with at the place where values of early polls are compared."""
-        fetch = self.compiler.fetch(unit, other)
-
-        def run(c: Cluster, mask: Mask) -> Mask | None:
-            for lane in {poll.lane for poll in self.early if mask[poll.lane]}:
-                value, unknown = fetch_lanes(fetch, mask, np.array([lane]))
-                self.compared.setdefault(lane, set()).add(None if unknown[0] else int(value[0]))
-            return step(c, mask)
-
-        return run
-
-    def learn(self, rows: list[int], lane: Numbers) -> None:
-        """These registers of a lane hold what was waited for, or what an early poll returned."""
-
-    def _draw(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
-        size = type_size(statement.opcode.type)
-        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
-        row = 0 if guard is None else unit.frame + guard.register.index
-        values = self.compiler.lanes.values
-
-        def run(c: Cluster, mask: Mask) -> Mask | None:
-            mine = mask
-            if guard is not None:
-                mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
-            for one in _each(mine):
-                lane = np.flatnonzero(one)
-                address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
-                self._hand_out(c, address, size, lane)
-                step(c, one)
-                if self.uses is not None:
-                    self.uses.certain = False
-            rest = mask & ~mine
-            if rest.any():
-                step(c, rest)
-            return mask
-
-        return run
-
-    def _note(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
-        fetch = self.compiler.fetch(unit, statement.place)
-
-        def before(c: Cluster, mine: Mask) -> None:
-            del c
-            found = to_generic(np.broadcast_to(fetch()[0], mine.shape)[mine])
-            self.asked |= dict.fromkeys(found.tolist(), statement.span)
-
-        return with_action(self.compiler, unit, statement, before, step)
-
-    def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> None:
-        """Let a lane draw the number of its cluster, or the first or last one of all."""
-        cluster = int(c.lanes.cluster[lane[0]])
-        if self.last is not None:
-            found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
-            if found is None:
-                return
-            number, count = self.drawn.get(int(lane[0]), 0), prod(self.launch.cluster_counts)
-            is_last = number in self.last[cluster]
-            drawn = found.first + (count - 1 if is_last else 0)
-            c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
-            place = len(c.recorded.code[lane[0]])
-            self.told.setdefault(int(lane[0]), {})[place] = drawn + 1 if is_last else None
-            self.drawn[int(lane[0])] = number + 1
-            self.words[found.address] = size
-            if self.uses is not None:
-                self.uses.certain = is_last
-        elif self.ticket is None:
-            found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
-            if found is not None:
-                raise TicketFound(found)
-        elif int(address[0]) == self.ticket.address and size == self.ticket.size:
-            drawn = self.ticket.first + self.numbers[cluster]
-            c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
-
-
-def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
-    """The lanes for which a guard is sure to hold."""
-    row = unit.frame + guard.register.index
-    value = (k.lanes.values[row] != 0) ^ guard.negated
-    return np.asarray(mask & value & (k.lanes.quality[row] == 0))
-
-
-def _each(mask: Mask) -> Iterator[Mask]:
-    """The lanes of a mask, one by one: two clusters may wait for different values of a word at the same time."""
-    for lane in np.flatnonzero(mask).tolist():
-        one = np.zeros_like(mask)
-        one[lane] = True
-        yield one
-
-
-def _draws(statement: ptx.Statement) -> bool:
-    opcode = statement.opcode
-    return opcode.has("add") and opcode.vector == 1 and opcode.type[0] in "us" and opcode.type[1:] in ("32", "64")
-
-
-def _end_wait(c: Cluster, address: Word, size: int, lane: Numbers, wait: AwaitedValue) -> None:
-    """Store what a lane waits for."""
-    held, unknown = c.store.load(address, size, lane)
-    top = 1 << type_bits(wait.type)
-    if unknown[0] or not wait.accepts(int(held[0])):
-        for value in (wait.right, wait.right + 1, wait.right - 1):
-            if wait.accepts(value % top):
-                c.store.save(address, size, lane, np.array([value % top], np.uint64), np.zeros(1, np.uint8))
-                return
-
-
-def _make_wait(c: Cluster, lane: int, rows: list[int], wait: AwaitedValue) -> None:
-    """Make the load that a lane has done last a wait."""
-    code = c.recorded.code[lane]
-    load = code[-1]
-    assert isinstance(load, ops.Load)
-    code[-1] = c.recorded.intern(("kept", id(load), wait), lambda: await_load(load, wait, load.address))
-    c.recorded.loaded.pop((lane, len(code) - 1), None)
-    for row in rows:
-        c.lanes.quality[row][lane] &= ~np.uint8(taint.ORDER)
-
-
-# --- one cluster ------------------------------------------------------------------------------------------------------
 
 
 def execute_signalling(

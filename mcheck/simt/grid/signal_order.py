@@ -23,9 +23,9 @@ first in its thread, or in the thread of a signal that the first one observes (8
 before the signal. By 1 a wait, or a look, synchronises with that signal, so the read on which it depends comes before
 it in causality order, and so on along the thread to its next signal. A circle of reads would have one that observes
 what comes after it in causality order, which 8.10.6 forbids: each read of it would come before the signals of its
-thread that the next one observes. Signals that do not release may take part: the circle may be cut short to one that
-has one of them, for they are of one thread. So we may go by induction from reads to those that depend on them, and all
-that the clocks tell of what a read observes is so:
+thread that the next one observes. Signals that do not release hand nothing on: a wait that one of another cluster may
+end knows nothing of other clusters (3, 4), and needs no induction. So we may go by induction from reads to those that
+depend on them, and all that the clocks tell of what a read observes is so:
 
 * Signals that causality orders are coherent in that order (8.10.1). An addition reads the write just before itself
   (8.10.3). So what is read is what a phase left and the sum of a part of the next one, and no phase is left out.

@@ -20,10 +20,11 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Step
 from mcheck.simt.execution.compiler import Compiler
-from mcheck.simt.grid.cluster_signals import OthersSignal, TicketFound, trace_signalling
+from mcheck.simt.grid.cluster_signals import trace_signalling
 from mcheck.simt.grid.early_polls import wanted_value
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
+from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.space import AXES
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.grid.watched_execution import GridWatch, cluster_space
