@@ -331,7 +331,7 @@ def test_what_failed_rounds_bring_about(body: str, ctas: int, *, proved: bool) -
     assert (found.verdict == "proved") is proved, (found.reason, found.findings)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_broadcasts(seed: int) -> None:
     assert main(["--programs", "10", "--seed", str(40 + seed), "--orders", "40"]) == 0

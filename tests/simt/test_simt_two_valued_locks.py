@@ -85,7 +85,7 @@ def test_a_sum_under_a_lock(swap: str, old: str, new: str, wanted: str) -> None:
     assert wanted or found.verdict == "proved", (found.verdict, found.reason, found.findings)
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("more", "held"),
     [

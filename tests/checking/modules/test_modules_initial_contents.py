@@ -104,6 +104,7 @@ DONE:
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_what_comes_after_a_wait_for_another_cluster_may_have_been_written() -> None:
     """CTA 1 marks a word when CTA 0 has set a flag; the next launch writes out of bounds if the word is marked."""
     words = {name: {"bytes": 4, "init": {"hex": "00000000"}} for name in ("f", "m")}

@@ -80,7 +80,7 @@ def test_tiles_that_are_alike_are_proved_for_the_launch(edits: tuple[tuple[str, 
     assert any(f"each for those of the {SLICES} in its box" in said for said in found.assumptions)
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     "edits",
     [
