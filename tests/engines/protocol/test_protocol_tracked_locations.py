@@ -82,7 +82,6 @@ def test_a_crowd_that_waits_asks_only_about_values_that_would_end_the_wait(monke
     assert {f.code for f in check(wrong, model).findings} == {"RACE001"}
 
 
-@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("asked", ["== 0", "!= 0", "< 3", "> 1", "== 2"])
 def test_waits_see_the_states_that_all_executions_show(asked: str) -> None:
     text = TEXT.format(
@@ -120,7 +119,6 @@ STATES = {
 }
 
 
-@pytest.mark.daily(days=3)
 @pytest.mark.parametrize(("one", "two", "values"), STATES.values(), ids=STATES)
 def test_what_may_change_places_does(one: str, two: str, values: set[int]) -> None:
     text = f"PTX t\n{{ .global .u32 x; }}\na@cta 0 {{ {one} }}\nb@cta 1 {{ {two} }}\nlocations [x;]\n"
