@@ -236,10 +236,10 @@ def _access(t: Thread, step: Step, memory: dict[tuple[str, int], Place], found: 
         if other != t.number and (writes or wrote) and not strong and t.clock.get(other, 0) < when:
             found.add("race")
     if reads and order:
-        for clock, other, cta in place.hands:
-            if order in ("acquire", "acq_rel") and _reach(scope, other, cta, t.cta):
+        for clock, its, cta in place.hands:
+            if order in ("acquire", "acq_rel") and _reach(scope, its, cta, t.cta):
                 _join(t.clock, clock)
-            t.seen.append((clock, scope if _reach(scope, other, cta, t.cta) else "cta", cta))
+            t.seen.append((clock, scope if _reach(scope, its, cta, t.cta) else "cta", cta))
     kind = f"{scope}:{t.cta}" if order else ""
     place.accesses[t.number, writes, kind] = t.clock[t.number]
     if writes:
