@@ -14,11 +14,11 @@ from mcheck.cat.tags import Tag, proxy_of
 from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Path
-from mcheck.events.relations import MBARRIER_BYTES
 from mcheck.events.structure import Node, Structure
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding, format_range
 from mcheck.findings.trace import Reads, Signals, StepEffect, StepPart, Trace, WaitResult, Writer, Writes
+from mcheck.ir.memory import MBARRIER_BYTES
 from mcheck.ir.ops import Await
 from mcheck.ir.program import Program
 from mcheck.semantics.terms import Uid, Unknown

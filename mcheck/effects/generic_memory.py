@@ -24,7 +24,7 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> E
     if isinstance(op, ops.Load | ops.Store) and 0 < op.matrix_rows <= site.place.lane:
         return Effect()
     base, size = o.address("address"), type_size(op.type)
-    count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs) if isinstance(op, ops.Store) else 1
+    count = op.scalar_count
     faults = Faults()
     if op.multimem is not None:
         instance = site.locate_copy(faults, base, size * count, op.multimem)

@@ -14,7 +14,7 @@ from dataclasses import field
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.events.event import Event, Path
-from mcheck.events.relations import MBARRIER_BYTES
+from mcheck.ir.memory import MBARRIER_BYTES
 from mcheck.ir.program import Program
 from mcheck.ir.scopes import scope_instance
 

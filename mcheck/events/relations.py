@@ -14,7 +14,7 @@ from mcheck.cat.tags import Tag
 from mcheck.events.event import Event
 from mcheck.events.structure import Node, Structure
 from mcheck.ir import scopes
-from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.memory import MBARRIER_BYTES, SHARED_BASE, SHARED_WINDOW
 
 Predicate = Callable[[Structure, Node, Node], bool]
 Side = Callable[[Event, Node], bool]
@@ -33,9 +33,6 @@ class Relation:
     first: Side = _any
     second: Side = _any
 
-
-MBARRIER_BYTES = 8
-"""The size of an mbarrier object (PTX ISA 9.7.13.15.1)."""
 
 RELATIONS: dict[str, Relation] = {}
 SHARED: dict[str, Key] = {}

@@ -30,6 +30,8 @@ TENSOR_MEMORY = "tensor memory"
 """The name of the tensor memory object."""
 CANCEL_RESPONSES = "clusterlaunchcontrol responses"
 """The name of the object with what ``clusterlaunchcontrol.try_cancel`` may answer."""
+MBARRIER_BYTES = 8
+"""The size of an mbarrier object (PTX ISA 9.7.13.15.1)."""
 TENSOR_LANES = 128
 TENSOR_COLUMNS = 512
 CELL = 4

@@ -39,6 +39,11 @@ class ScalarAccess(Op):
     scope: str | None
     multimem: Multimem | None
 
+    @property
+    def scalar_count(self) -> int:
+        """The number of scalars, at consecutive addresses (of a matrix, those of a row)."""
+        return 1
+
 
 class ScalarRead(ScalarAccess):
     """A load or an atomic."""
@@ -75,6 +80,10 @@ class Load(ScalarRead):
     matrix_rows: int = 0
     multimem: Multimem | None = None
 
+    @property
+    def scalar_count(self) -> int:
+        return len(self.dsts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store(ScalarWrite):
@@ -97,6 +106,10 @@ class Store(ScalarWrite):
     volatile: bool = False
     matrix_rows: int = 0
     multimem: Multimem | None = None
+
+    @property
+    def scalar_count(self) -> int:
+        return len(self.srcs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,22 +92,13 @@ def _is_scalar(op: Op) -> TypeGuard[ScalarAccess]:
 def _reaches(access: ScalarAccess, at: int, lock: TwoValuedLock) -> bool:
     """Whether an access may be one of bytes of a lock."""
     places = list(numbers_in(access.address))
-    stop = type_size(access.type) * _count(access)
+    stop = type_size(access.type) * access.scalar_count
     return not places or access.multimem is not None or any(p < at + lock.size and at < p + stop for p in places)
-
-
-def _count(access: ScalarAccess) -> int:
-    match access:
-        case ops.Load():
-            return len(access.dsts)
-        case ops.Store():
-            return len(access.srcs)
-    return 1
 
 
 def _is_whole(access: ScalarAccess, at: int, lock: TwoValuedLock) -> bool:
     """Whether an access is one of all bytes of a lock, and no others."""
-    alone = _count(access) == 1 and access.multimem is None
+    alone = access.scalar_count == 1 and access.multimem is None
     return alone and type_size(access.type) == lock.size and list(numbers_in(access.address)) == [at]
 
 

@@ -142,12 +142,7 @@ class AccessReader:
 
     def _add(self, op: Op, inner: Access, at: Numbers, threads: Numbers, place: tuple[int, int]) -> None:
         """Record an access."""
-        size = type_size(inner.type)
-        match inner:
-            case ops.Load():
-                size *= len(inner.dsts)
-            case ops.Store():
-                size *= len(inner.srcs)
+        size = type_size(inner.type) * inner.scalar_count
         if (
             inner.proxy != "generic"
             or inner.multimem is not None

@@ -7,13 +7,10 @@ from functools import cached_property
 
 from mcheck.effects.site import Objects
 from mcheck.ir import ops
-from mcheck.ir.memory import Instance, MemoryMap
+from mcheck.ir.memory import MBARRIER_BYTES, Instance, MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
 from mcheck.simt.traces.mbarrier_roles import Bar, Use, find_stages, find_uses, index_roles, operand_values
-
-MBARRIER = 8
-"""The size of an mbarrier in bytes (PTX ISA 9.7.13.15.1)."""
 
 
 class KernelTerms:
@@ -56,7 +53,7 @@ class KernelTerms:
         whole = {
             i.object.name
             for i in self._memory.instances
-            if i.object.name not in mixed and i.object.size == held[i.object.name] * MBARRIER
+            if i.object.name not in mixed and i.object.size == held[i.object.name] * MBARRIER_BYTES
         }
         names = {bar: bar[0] if bar[0] in whole else use.role for bar, use in self._uses.items()}
         counts = Counter(names.values())

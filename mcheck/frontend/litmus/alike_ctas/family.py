@@ -237,12 +237,7 @@ class _Reader:
         if inner.proxy != "generic" or inner.multimem is not None or rows:
             raise NotAlike(f"'{op.text}' is not followed", op.span)
         name, offset = self._place(inner.address, op.span, where)
-        size = type_size(inner.type)
-        match inner:
-            case ops.Load():
-                size *= len(inner.dsts)
-            case ops.Store():
-                size *= len(inner.srcs)
+        size = type_size(inner.type) * inner.scalar_count
         space = self.objects[name].space
         if space == "shared":
             self._access_shared(op, inner, size, where)
