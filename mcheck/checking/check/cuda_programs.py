@@ -42,7 +42,7 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
             continue
         if not any(line["entry"] in module.entries for line in run.lines):
             continue
-        module_text = _relative_files(name_parameters(text, map(_source_text, module.files.values())))
+        module_text = _relative_files(name_parameters(text, map(_source_text, module.files.values()), module))
         named = reader.parse_module(module_text, name) if module_text != text else module
         recording = compose_recording(run.lines, named.parameter_names)
         if recording is None:

@@ -183,9 +183,9 @@ def _read(path: str | Path) -> str:
 # --- names of parameters ----------------------------------------------------------------------------------------
 
 
-def name_parameters(ptx: str, sources: Iterable[str]) -> str:
+def name_parameters(ptx: str, sources: Iterable[str], module: Module | None = None) -> str:
     """The module with the parameters of its entries named as ``sources`` name them: the file that was compiled and the
-    headers that it includes.
+    headers that it includes. ``module`` is what has been read of it, if it has been.
     """
     signatures = tuple(s for text in sources if "__global__" in text for s in read_signatures(text))
 
@@ -193,17 +193,17 @@ def name_parameters(ptx: str, sources: Iterable[str]) -> str:
         signature = match_signature(entry, signatures)
         return [said.name for said in signature.parameters] if signature is not None else ()
 
-    return rename_parameters(ptx, names)
+    return rename_parameters(ptx, names, module)
 
 
-def rename_parameters(ptx: str, names: Callable[[Function], Sequence[str]]) -> str:
+def rename_parameters(ptx: str, names: Callable[[Function], Sequence[str]], module: Module | None = None) -> str:
     """The module with the parameters of its entries named by ``names``, as many as it gives.
 
     A name that occurs in the module, or is the short name of one of its variables, is not taken, nor is one that is no
     identifier.
     """
     try:
-        module = reader.parse_module(ptx)
+        module = module or reader.parse_module(ptx)
     except InputError:
         return ptx  # it is reported when the module is checked
     code = re.sub(r'"[^"\n]*"|//[^\n]*', " ", ptx)

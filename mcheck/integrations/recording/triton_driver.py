@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -26,6 +27,8 @@ from mcheck.integrations.triton import parameter_names
 
 _INDEX_TYPES = (torch.int32, torch.int64, torch.uint32, torch.uint64)
 """The types of which contents are kept: sizes, indices, flags. Numbers of other types are data."""
+_KERNELS = 256
+"""So many kernels are kept with their parameters named."""
 
 
 class _Utilities:
@@ -61,6 +64,12 @@ class _Utilities:
         return 1
 
 
+@lru_cache(maxsize=_KERNELS)
+def _with_names(ptx: str, names: tuple[str, ...]) -> str:
+    """A module with these names of its parameters: kernels are launched many times."""
+    return rename_parameters(ptx, lambda _: names)
+
+
 class RecordingDriver(GPUDriver):
     """A driver whose launches are added to a recording."""
 
@@ -88,7 +97,7 @@ class RecordingDriver(GPUDriver):
         arguments = [self._argument(value, pointers) for value in values]
         described = launch_of(compiled, grid, arguments)
         names = parameter_names(compiled, arguments)
-        ptx = rename_parameters(compiled.asm["ptx"], lambda _: names)
+        ptx = _with_names(compiled.asm["ptx"], tuple(names))
         launch, lacks = pointers.finish(described)
         self._recording.add(KernelLaunch(compiled.metadata.name, ptx, launch, lacks))
         for value in values:
