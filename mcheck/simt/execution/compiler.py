@@ -152,6 +152,12 @@ class Compiler:
         """Whether anything depends on the result of a statement."""
         return any(row in self.code.needed_rows for row in self.register_rows(unit, statement.defs))
 
+    def guarded(self, unit: Unit, guard: ptx.Guard | None, mask: Mask) -> Mask:
+        """The lanes for which a guard holds by the values of the registers, known or not."""
+        if guard is None:
+            return mask
+        return np.asarray(mask & ((self.lanes.values[unit.frame + guard.register.index] != 0) ^ guard.negated))
+
     def with_guard(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
         """A step executed only by the lanes for which the guard holds."""
         guard, span = statement.guard, statement.span

@@ -86,15 +86,11 @@ def with_action(
     guard = statement.guard
     if before is None and (guard is None or sure is None):
         return step
-    row = 0 if guard is None else unit.frame + guard.register.index
-    values = compiler.lanes.values
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        mine = mask
-        if guard is not None:
-            if sure is not None:
-                sure(statement, guard.register, row, mask)
-            mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
+        if guard is not None and sure is not None:
+            sure(statement, guard.register, unit.frame + guard.register.index, mask)
+        mine = compiler.guarded(unit, guard, mask)
         if before is not None and mine.any():
             before(c, mine)
         return step(c, mask)

@@ -103,8 +103,7 @@ class CountUses:
                 raise NotCounted("more is asked of the number drawn than whether it is the last")
 
     def _watched(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
-        guard, values = statement.guard, self.compiler.lanes.values
-        row = 0 if guard is None else unit.frame + guard.register.index
+        guard = statement.guard
         sources = frozenset(unit.frame + r.index for r in statement.uses)
         targets = [unit.frame + r.index for r in statement.defs]
         draws = statement.kind is Kind.ATOMIC and self.compiler.is_needed(unit, statement)
@@ -121,9 +120,7 @@ class CountUses:
             told = bool(self.bytes_counted) and (loads or place is not None)
             if not (draws or near or told or not self.rows.isdisjoint(targets)):
                 return step(c, mask)
-            mine = mask
-            if guard is not None:
-                mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
+            mine = self.compiler.guarded(unit, guard, mask)
             passed = np.zeros(len(mask), np.bool_)
             if place is not None and told:
                 self._check_change(statement, place, np.flatnonzero(mine))

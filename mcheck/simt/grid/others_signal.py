@@ -205,14 +205,10 @@ class OthersSignal:
 
     def _draw(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         size = type_size(statement.opcode.type)
-        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
-        row = 0 if guard is None else unit.frame + guard.register.index
-        values = self.compiler.lanes.values
+        fetch = self.compiler.fetch(unit, statement.place)
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
-            mine = mask
-            if guard is not None:
-                mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
+            mine = self.compiler.guarded(unit, statement.guard, mask)
             for one in _each(mine):
                 lane = np.flatnonzero(one)
                 address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
@@ -265,9 +261,7 @@ class OthersSignal:
 
 def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
     """The lanes for which a guard is sure to hold."""
-    row = unit.frame + guard.register.index
-    value = (k.lanes.values[row] != 0) ^ guard.negated
-    return np.asarray(mask & value & (k.lanes.quality[row] == 0))
+    return np.asarray(k.guarded(unit, guard, mask) & (k.lanes.quality[unit.frame + guard.register.index] == 0))
 
 
 def _each(mask: Mask) -> Iterator[Mask]:

@@ -97,20 +97,16 @@ class GridWatch(AccessRecorder):
     def _watched(
         self, unit: Unit, statement: ptx.Statement, before: BeforeStep | None, guarded: int | None, step: Step
     ) -> Step:
-        guard, values, span = statement.guard, self.compiler.lanes.values, statement.span
-        row = None if guard is None else unit.frame + guard.register.index
+        guard, span = statement.guard, statement.span
         weak, numbers = self.may_be_omitted(statement), self.coordinates
         computing = statement.only_computes
         targets = self._needed_rows(unit, statement.defs)
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             numbers.span = span
-            mine, when = mask, None
-            if guard is not None:
-                assert row is not None
-                mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
-                if guarded is not None and self.may_differ((guarded,)):
-                    when = self._watch_guard(c, statement, guarded, mask, mine, weak=weak)
+            mine, when = self.compiler.guarded(unit, guard, mask), None
+            if guarded is not None and self.may_differ((guarded,)):
+                when = self._watch_guard(c, statement, guarded, mask, mine, weak=weak)
             if before is not None and mine.any():
                 lanes = np.flatnonzero(mine)
                 self.optional = None if when is None else when[lanes]
