@@ -234,17 +234,12 @@ class Runner:
 
     def _hands_on_alone(self, c: Cluster) -> bool:
         """Whether nobody else touches the words that hand on what waits have read."""
-        takes_part = {word: lanes.tolist() for word, lanes in c.broadcast_words.items()}
-        known: dict[tuple[int, int, bool], bool] = {}
-        for (address, size), those in takes_part.items():
-            for lane, code in enumerate(c.recorded.code):
-                for op in code:
-                    key = id(op), address, those[lane]
-                    if key not in known:
-                        known[key] = foreign_access(op, address, size, takes_part=those[lane])
-                    if known[key]:
-                        return False
-        return True
+        return not any(
+            foreign_access(op, address, size, takes_part=takes_part)
+            for (address, size), those in c.broadcast_words.items()
+            for takes_part in (True, False)
+            for op in c.recorded.distinct_operations(np.flatnonzero(those == takes_part))
+        )
 
     def alternatives(self, way: PathChoices, c: Cluster) -> Iterator[PathChoices]:
         """Choices that differ from those of a path in one choice that it made."""

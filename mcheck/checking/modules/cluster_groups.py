@@ -110,12 +110,11 @@ def answer_together(
     def more() -> Limit:
         return limit.share(seconds) if several else share
 
+    late = False
     try:
         given = _answer_from_classes(module, launch, first, follow, share, more)
     except _ClassesLate:
         given, late = None, True
-    else:
-        late = False
     if given is not None:
         return given
     by_choices: Answer | Reason | None = None

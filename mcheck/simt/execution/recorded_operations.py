@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -206,9 +206,10 @@ class RecordedOperations:
         """Record that what these lanes do from here on is unknown."""
         self.append(UnknownContinuation(reason=reason, span=span, text=reason), lanes)
 
-    def distinct_operations(self) -> list[Op]:
-        """The operations of all lanes, those that lanes share once."""
-        return list({id(op): op for code in self.code for op in code}.values())
+    def distinct_operations(self, lanes: Iterable[int] | None = None) -> list[Op]:
+        """The operations of some lanes, or of all, those that lanes share once."""
+        codes = self.code if lanes is None else (self.code[lane] for lane in lanes)
+        return list({id(op): op for code in codes for op in code}.values())
 
     def append(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
         """Append one operation to these lanes."""
