@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 from weakref import ref
 
 from mcheck.answers.left_open import LeftOpen
@@ -64,7 +64,6 @@ from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.ir.ops import Op, multimem_of
 from mcheck.semantics.terms import Term, Uid, typed
 
-T = TypeVar("T")
 MAX_STEPS = 3_000_000
 MERGE_THRESHOLD = 160
 """The number of live events from which on indistinguishable ones are merged."""
@@ -284,9 +283,7 @@ class Machine:
             instruction=(position // 8, event.instruction),
         )
 
-    def add_entry(
-        self, entry: Live, *, ordered: bool, complete: bool = True, flags: bool = True
-    ) -> list[Flagged]:  # fmt: skip
+    def add_entry(self, entry: Live, *, ordered: bool, complete: bool = True, flags: bool = True) -> list[Flagged]:
         """Add an event to the window and return the flags of the model for it, if they are asked for. Most of the time
         is spent here, so the deadline is checked here.
         """
@@ -354,29 +351,6 @@ class Machine:
         self.reported = reported
         if bar is not None and phases is not None:
             bar.phases = phases
-
-    def ask_once(
-        self, threads: Sequence[int], events: Iterable[Event], edges: dict[str, int], back: dict[str, int] | None,
-        question: tuple[object, ...], ask: Callable[[], T],
-    ) -> T:  # fmt: skip
-        """What a trial answers that adds ``events`` of these threads with these edges, and removes them again.
-        ``question`` is all else that its answer depends on. Executions with the same first steps ask it once.
-        """
-        histories = self.window.histories
-        if histories is None or self.broken_axiom is not None:
-            return ask()
-        own = tuple((t, self.program_order.get(t), self.control_sources.get(t), self.polls.get(t)) for t in threads)
-        added = tuple(map(histories.number_of_event, events))
-        key = self.window.past, own, added, tuple(edges.items()), tuple((back or {}).items()), question
-        if key in histories.answers:
-            self.trial_count += 1  # the search ends at the same bounds
-            found: T = histories.answers[key]
-        else:
-            self.window.histories = None  # what a trial adds is in no history
-            found = ask()
-            self.window.histories = histories
-            histories.remember(key, found)
-        return found
 
     # --- names --------------------------------------------------------------------------------------------
 

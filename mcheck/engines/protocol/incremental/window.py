@@ -43,9 +43,7 @@ SLOTS = 64
 class Window(State):
     """The live events of one execution under a model: add, undo, merge."""
 
-    def add(
-        self, entry: Entry, *, complete: bool = True, flags: bool = True
-    ) -> tuple[str | None, list[Flagged]]:  # fmt: skip
+    def add(self, entry: Entry, *, complete: bool = True, flags: bool = True) -> tuple[str | None, list[Flagged]]:
         """Add an event and return the axiom that it violates, if any, and the flags that hold of it.
 
         ``complete``: conflicts with accesses that are not ``exact`` are between accesses to the same bytes. Unless

@@ -17,6 +17,7 @@ from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
 from mcheck.engines.protocol.operations.joint_arrivals import arrive_together
 from mcheck.engines.protocol.operations.mbarrier_waits import wait_on_mbarrier
 from mcheck.engines.protocol.operations.races import is_commutative
+from mcheck.engines.protocol.operations.remembered_trials import answer_trial
 from mcheck.engines.protocol.operations.tracked_locations import (
     UNKNOWN,
     choose_write,
@@ -161,7 +162,7 @@ def _may_follow(
         return allowed
 
     what = "follows", source.event_set, before, later, stores, agent.step
-    return m.ask_once((thread,), (read_event, write_event), edges, None, what, ask)
+    return answer_trial(m, (thread,), (read_event, write_event), edges, None, what, ask)
 
 
 def _compute_result(

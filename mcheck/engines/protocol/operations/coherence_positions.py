@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
+from mcheck.engines.protocol.operations.remembered_trials import answer_trial
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Word
@@ -150,7 +151,7 @@ def _evaluate_trial(
         m.restore(saved)
         return given
 
-    return m.ask_once(threads, (event,), edges, back, (answer, agent.step, part), ask)
+    return answer_trial(m, threads, (event,), edges, back, (answer, agent.step, part), ask)
 
 
 def _is_consistent(m: Machine) -> bool:

@@ -10,6 +10,8 @@ import pytest
 from mcheck.cat import load_model
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.findings_answer import check
+from mcheck.engines.protocol.operations import atomics, coherence_positions
+from mcheck.engines.protocol.operations.remembered_trials import answer_trial
 from mcheck.events.event import Event
 from mcheck.frontend.litmus import parse
 
@@ -40,7 +42,6 @@ block@cta 0..2, warp 0, lane 0 {
 
 @pytest.mark.parametrize("text", [LOCK, TICKETS], ids=["lock", "tickets"])
 def test_what_is_remembered_is_what_the_model_says(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    remembers = Machine.ask_once
     known = 0
 
     def asks_again(
@@ -55,13 +56,14 @@ def test_what_is_remembered_is_what_the_model_says(text: str, monkeypatch: pytes
             asked += 1
             return ask()
 
-        found = remembers(m, threads, events, edges, back, question, counted)
+        found = answer_trial(m, threads, events, edges, back, question, counted)
         if not asked:
             known += 1
             assert ask() == found
         return found
 
-    monkeypatch.setattr(Machine, "ask_once", asks_again)
+    for module in (atomics, coherence_positions):
+        monkeypatch.setattr(module, "answer_trial", asks_again)
     found = check(parse(text, "history.litmus"), load_model("ptx-9.0"))
     assert found.executions > 1
     assert known > 10
