@@ -37,6 +37,7 @@ from mcheck.simt.execution.counters import AssumedLock, Counters
 from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observation
 from mcheck.simt.execution.lanes import WARP, Lanes, cta_names, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
+from mcheck.simt.execution.meetings import Meetings
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
 from mcheck.simt.execution.two_valued_locks import may_drop_failures, weaker_accesses
@@ -222,7 +223,7 @@ class Runner:
             named=self.rules.named or c.recorded.has_conflicting_stores,
             counters=c.counters.new_counters(excluded),
             locks=locks,
-            barrier_waits=self.rules.barrier_waits and c.barrier_waits_hold and self._hands_on_alone(c),
+            barrier_waits=self.rules.barrier_waits and c.meetings.hold and self._hands_on_alone(c),
             two_valued_locks=self.rules.two_valued_locks and attempts,
         )
 
@@ -236,7 +237,7 @@ class Runner:
         """Whether nobody else touches the words that hand on what waits have read."""
         return not any(
             foreign_access(op, address, size, takes_part=takes_part)
-            for (address, size), those in c.broadcast_words.items()
+            for (address, size), those in c.meetings.words.items()
             for takes_part in (True, False)
             for op in c.recorded.distinct_operations(np.flatnonzero(those == takes_part))
         )
@@ -278,7 +279,7 @@ class Runner:
             explain_missing=self._missing, counters=counters, swap_failures=way.swap_failures, path_choices=way,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
-            follows_barrier_waits=self.rules.barrier_waits, follows_two_valued_locks=self.rules.two_valued_locks,
+            meetings=Meetings(followed=self.rules.barrier_waits), follows_two_valued_locks=self.rules.two_valued_locks,
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
@@ -288,7 +289,7 @@ class Runner:
             store.zero(SYSTEM_BYTES)
             cluster.recorded.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
-        cluster.confirm_barrier_waits(lanes.exists)
+        cluster.confirm_meetings(lanes.exists)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
             cluster.recorded.assumptions[INITIALISED.format(", ".join(initialised))] = None
         self._finish(cluster)

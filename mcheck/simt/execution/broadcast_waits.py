@@ -33,7 +33,7 @@ leaves out no write that anybody else reads, and orders that other rounds bring 
 and none is added: the first look may be the one that succeeds.
 
 The value that has ended the wait is followed as one of those that may. So nothing else may depend on it: what threads
-read of the word is compared once (``Cluster.receives``), and control that depends on another load of it leaves a gap.
+read of the word is compared once (``Meetings.receives``), and control that depends on another load of it leaves a gap.
 
 ``find_broadcast`` decides what concerns the thread that looks, ``find_reader`` what concerns the others.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from mcheck.simt.execution.cta_pairs import PairMeetings, missing_peer
 from mcheck.simt.execution.forced_values import ForcedValues
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import CancelResponses
+from mcheck.simt.execution.meetings import Meetings
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.recorded_operations import RecordedOperations
@@ -60,20 +61,6 @@ ReturnTo = tuple[int, Callable[["Cluster", Mask], None]]
 """Where a call continues when its function returns, and what copies its results there."""
 WarpAction = Callable[["Cluster", Mask], None]
 """The action that converged lanes of a warp carry out together."""
-ComesBack = Callable[["Cluster", Mask], bool]
-"""Whether these lanes, which stand at a barrier, come back to it alike in every round of a loop."""
-
-
-class Meeting(NamedTuple):
-    """Where a lane that polls meets the others of its CTA, or of its warp: a barrier, or a shuffle."""
-
-    place: int
-    comes_back: ComesBack
-    of_warp: bool = False
-    write: int | None = None
-    """The place of a store that hands on a value of which more is known than that the wait has ended."""
-
-
 Step = Callable[["Cluster", Mask], "Mask | None"]
 """Executes an instruction for the lanes of the mask; returns those that continue at the next one, or ``None`` if the
 step has set where each of them continues.
@@ -163,20 +150,7 @@ class Cluster:
     has_deferred: bool = False
     """Whether a lane has been deferred."""
     forced: ForcedValues = field(default_factory=ForcedValues)
-    follows_barrier_waits: bool = False
-    """Whether loads that are repeated around a barrier count as waits."""
-    barrier_waits: dict[int, Meeting] = field(default_factory=dict)
-    """By lane that polls around a barrier, where it meets the others, and the test of them."""
-    failed_looks: set[int] = field(default_factory=set)
-    """Those of them that are to look again."""
-    barrier_waits_hold: bool = True
-    """Whether what such waits assume of the other threads held."""
-    hands_on: set[tuple[int, int]] = field(default_factory=set)
-    """Lanes and places of stores that hand on what such a wait has read."""
-    receives: set[tuple[int, int]] = field(default_factory=set)
-    """Lanes and places of loads of it, of which nothing more is used than that the wait has ended."""
-    broadcast_words: dict[tuple[int, int], Mask] = field(default_factory=dict)
-    """By address and size, the words that do so, and the lanes that take part in that."""
+    meetings: Meetings = field(default_factory=Meetings)
     step_count: int = 0
     max_steps: int = MAX_STEPS
     path_choices: Any = None
@@ -286,38 +260,23 @@ class Cluster:
 
     # --- waits that a barrier decides ------------------------------------------------------------------------
 
-    def hold_at_barrier_wait(self, lane: int, meeting: Meeting) -> None:
-        """Record that a lane polls a word until it meets others. If it has ended a wait since it met them last, nobody
-        has checked what that assumes.
-        """
-        self.barrier_waits_hold &= lane not in self.barrier_waits or lane in self.failed_looks
-        self.failed_looks.discard(lane)
-        self.barrier_waits[lane] = meeting
-        if meeting.write is not None:
-            self.hands_on.add((lane, meeting.write))
-
-    def confirm_barrier_waits(self, lanes: Mask, shuffle: int | None = None) -> None:
+    def confirm_meetings(self, lanes: Mask, shuffle: int | None = None) -> None:
         """Check what the waits of these lanes assume of the other threads, which stand at the barrier now, or have come
         to a ``shuffle``.
         """
-        for lane in [lane for lane in self.barrier_waits if lanes[lane]]:
-            place, comes_back, of_warp, _ = self.barrier_waits.pop(lane)
+        for lane in [lane for lane in self.meetings.waiting if lanes[lane]]:
+            place, comes_back, of_warp, _ = self.meetings.waiting.pop(lane)
             others = (self.lanes.cta == self.lanes.cta[lane]) & (self.status != EXITED)
             if of_warp:
                 others &= np.arange(len(others)) // WARP == lane // WARP
             others[lane] = False
             waiting = ((self.status == AT_BARRIER) | (self.status == AT_WARP)) & (self.pc == place + 1)
             there = lanes if shuffle == place else waiting & (shuffle is None)
-            # If the lane has exited since, it has met nobody.
-            if self.status[lane] == EXITED or not there[others].all() or not comes_back(self, others):
-                self.barrier_waits_hold = False
+            met = self.status[lane] != EXITED and there[others].all()  # a lane that has exited since has met nobody
+            if not met or not comes_back(self.meetings, self.recorded.code, others):
+                self.meetings.hold = False
                 said = "what other threads bring to the barrier of this loop is not known in every round"
                 self.recorded.note_gap(said, self.span, nothing_known=True)
-
-    def are_handed_on(self, addresses: Word, size: int) -> bool:
-        """Whether one of these loads may return what a wait has read: no other value of that is followed."""
-        words = self.broadcast_words
-        return any(a < at + width and at < a + size for at, width in words for a in addresses.tolist())
 
     def note_two_valued_lock(self, address: int, lock: TwoValuedLock) -> None:
         """Record that lanes try to take a lock until they find it free."""
@@ -602,7 +561,7 @@ class Cluster:
             full = arrivals * WARP >= count
         if full:
             del self.barrier_arrivals[cta, number]
-            self.confirm_barrier_waits(come)
+            self.confirm_meetings(come)
             self._count_votes(self.votes.pop((cta, number), []))
             stood = np.zeros_like(come)
             for mask, _, stands in found:

@@ -20,19 +20,8 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
-from mcheck.simt.grid.cluster_accesses import (
-    Access,
-    AccessReader,
-    Execution,
-    Numbers,
-    global_objects,
-    lanes_of,
-)
-from mcheck.simt.grid.early_polls import (
-    check_comparisons,
-    check_early_poll,
-    wanted_value,
-)
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
+from mcheck.simt.grid.early_polls import check_comparisons, check_early_poll, wanted_value
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
 from mcheck.simt.grid.kept_operands import check_kept
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path

@@ -133,7 +133,7 @@ class OthersSignal:
                     lane = np.flatnonzero(one)
                     found = kept(c, int(lane[0])) if wait is None and kept is not None else None
                     awaited = wait if found is None else found[0]
-                    if awaited is None and polls is not None and lane[0] in alone and c.follows_barrier_waits:
+                    if awaited is None and polls is not None and lane[0] in alone and c.meetings.followed:
                         around = polls(int(lane[0]))
                         awaited = None if around is None else around[0]
                     if awaited is None and early is not None and lane[0] in alone:

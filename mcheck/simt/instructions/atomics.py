@@ -63,7 +63,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     def run(c: Cluster, mask: Mask) -> Mask | None:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
             lock = None
-            if polls is not None and wait is None and c.follows_barrier_waits:
+            if polls is not None and wait is None and c.meetings.followed:
                 asked, held = polled(c, some)
                 some = some & ~asked
                 mask = mask & ~held
@@ -98,13 +98,13 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             if lock is None or (lock.values is not None and not c.follows_two_valued_locks):
                 continue
             asked[lane] = True
-            c.hold_at_barrier_wait(lane, found[1])
+            c.meetings.begin(lane, found[1])
             done(c, one, lock)
-            c.barrier_waits_hold &= isinstance(c.recorded.code[lane][-1], ops.Await)
+            c.meetings.hold &= isinstance(c.recorded.code[lane][-1], ops.Await)
             held[lane] = lane in c.lock_requests
             c.iterations[lane] = c.iterations[lane] + YIELD_AFTER if held[lane] else 0
             if held[lane]:
-                c.failed_looks.add(lane)
+                c.meetings.failed_looks.add(lane)
         c.pc[held] = c.current_pc
         return asked, held
 

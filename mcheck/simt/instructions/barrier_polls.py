@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
 from mcheck.frontend.ptx.code import Unit
+from mcheck.ir.ops import Op
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.barrier_waits import (
@@ -17,15 +18,11 @@ from mcheck.simt.execution.barrier_waits import (
     is_deciding_barrier,
     registers_around,
 )
-from mcheck.simt.execution.broadcast_waits import (
-    Broadcast,
-    find_broadcast,
-    find_reader,
-    touches_before_meeting,
-)
-from mcheck.simt.execution.cluster import Cluster, Meeting
+from mcheck.simt.execution.broadcast_waits import Broadcast, find_broadcast, find_reader, touches_before_meeting
+from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Compiler, FindBarrierWait
 from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.meetings import Meeting, Meetings
 from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import to_generic
 
@@ -112,43 +109,54 @@ class _Finder:
         """The addresses of variables in shared memory."""
         return {name: int(np.broadcast_to(at, self.k.lanes.count)[lane]) for name, at in self.symbols.items()}
 
-    def _come_back(self, wait: BarrierWait, _: Cluster, others: Mask) -> bool:
+    def _come_back(self, wait: BarrierWait, _: Meetings, __: Sequence[Sequence[Op]], others: Mask) -> bool:
         used = sorted(registers_around(self.unit.function, wait.barrier))
         alike = {tuple(self.sure_registers(one, used).items()) for one in np.flatnonzero(others).tolist()}
         return all(comes_back(self.unit.function, wait.barrier, dict(one), again=wait.again) for one in alike)
 
-    def _receive(self, wait: Broadcast, leader: int, c: Cluster, others: Mask) -> bool:
+    def _receive(
+        self, wait: Broadcast, leader: int, meetings: Meetings, code: Sequence[Sequence[Op]], others: Mask
+    ) -> bool:
         """Whether these lanes wait for what another one hands on; what they learn of it is noted."""
-        start, used = self.unit.start, sorted(registers_around(self.unit.function, wait.meeting))
-        if wait.word is None and (np.flatnonzero(others) // WARP != leader // WARP).any():
+        lanes = np.flatnonzero(others)
+        if wait.word is None and (lanes // WARP != leader // WARP).any():
             return False  # lanes of another warp do not receive what this one hands on
-        predicates = {r.index for r in self.unit.function.registers if r.type == "pred"}
-        sure = {lane: self.sure_registers(lane, used) for lane in np.flatnonzero(others).tolist()}
+        places = self._reader_places(wait, lanes.tolist())
+        if places is None:
+            return False
+        if wait.word is not None:
+            address, size = wait.word
+            word = int(to_generic(np.array([address], np.uint64))[0]), size
+            if any(touches_before_meeting(code[lane], *word) for lane in places):
+                return False
+            together = others.copy()
+            together[leader] = True
+            meetings.words[word] = meetings.words.get(word, together) & together
+            start = self.unit.start
+            meetings.receives.update((lane, start + place) for lane, place in [*places.items(), (leader, wait.read)])
+        return True
+
+    def _reader_places(self, wait: Broadcast, lanes: list[int]) -> dict[int, int] | None:
+        """By lane, where it receives what is handed on; ``None`` if one of them does not wait for it."""
+        function = self.unit.function
+        used = sorted(registers_around(function, wait.meeting))
+        predicates = {r.index for r in function.registers if r.type == "pred"}
+        sure = {lane: self.sure_registers(lane, used) for lane in lanes}
         alike = set.intersection(*(set(given.items()) for given in sure.values())) if sure else set()
         reads: dict[object, int | None] = {}
-        places = {leader: wait.read}
 
         def place_of(lane: int, given: dict[int, int]) -> int | None:
             key = tuple(given.items())
             if key not in reads:
-                reads[key] = find_reader(self.unit.function, wait, given, self.addresses(lane))
+                reads[key] = find_reader(function, wait, given, self.addresses(lane))
             return reads[key]
 
+        places: dict[int, int] = {}
         for lane, given in sure.items():
             # What differs between lanes hardly ever decides anything here, but for predicates.
-            few = {r: v for r, v in given.items() if r in predicates or (r, v) in alike}
-            place = place_of(lane, few)
+            place = place_of(lane, {r: v for r, v in given.items() if r in predicates or (r, v) in alike})
             place = place_of(lane, given) if place is None else place
             if place is None:
-                return False
+                return None
             places[lane] = place
-        if wait.word is not None:
-            address, size = wait.word
-            word = int(to_generic(np.array([address], np.uint64))[0]), size
-            if any(touches_before_meeting(c.recorded.code[lane], *word) for lane in sure):
-                return False
-            together = others.copy()
-            together[leader] = True
-            c.broadcast_words[word] = c.broadcast_words.get(word, together) & together
-            c.receives.update((lane, start + place) for lane, place in places.items())
-        return True
+        return places

@@ -146,8 +146,8 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
     values, known = k.lanes.values, k.lanes.quality
 
     def exchange(c: Cluster, mask: Mask) -> None:
-        if c.barrier_waits:
-            c.confirm_barrier_waits(mask, shuffle=at)
+        if c.meetings.waiting:
+            c.confirm_meetings(mask, shuffle=at)
         if not wanted:
             return
         members = _member_masks(mask_of, mask)

@@ -74,7 +74,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
                 return None
         held = np.zeros_like(mask)
         for some, wait in ((mask, None),) if waited is None else waited(mask):
-            if polls is not None and wait is None and c.follows_barrier_waits:
+            if polls is not None and wait is None and c.meetings.followed:
                 some = some & ~polled(c, some, held)
                 if not some.any():
                     continue
@@ -102,13 +102,13 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             if found is None:
                 continue
             out[lane] = True
-            c.hold_at_barrier_wait(lane, found[1])
+            c.meetings.begin(lane, found[1])
             loaded(c, one, found[0])
             (row,) = rows
             assert row is not None
             held[lane] = not found[0].accepts(int(values[row][lane]))
             if held[lane]:
-                c.failed_looks.add(lane)
+                c.meetings.failed_looks.add(lane)
             else:
                 c.iterations[lane] = 0
         return out
@@ -162,11 +162,13 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             if wait is not None:
                 c.note_failed_polls(lanes[failed])
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
-            if c.receives:
+            if c.meetings.receives:
                 _receive(c, lanes, at, known[row])
             if order and strong and followed and len(rows) == 1:
                 c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0, failed)
-            elif (known[row][lanes] & taint.ORDER).any() and (order or c.are_handed_on(address, size * len(rows))):
+            elif (known[row][lanes] & taint.ORDER).any() and (
+                order or c.meetings.are_handed_on(address, size * len(rows))
+            ):
                 c.recorded.has_unbound_values = True
 
     return run
@@ -174,9 +176,9 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
 
 def _receive(c: Cluster, lanes: Indices, at: int, known: Quality) -> None:
     """Lanes that load what a wait hands on learn only that it has ended (``mcheck.simt.execution.broadcast_waits``)."""
-    heard = c.receives.intersection((lane, at) for lane in lanes.tolist())
+    heard = c.meetings.receives.intersection((lane, at) for lane in lanes.tolist())
     known[[lane for lane, _ in heard]] &= ~np.uint8(taint.ORDER)
-    c.receives -= heard
+    c.meetings.receives -= heard
 
 
 def _depends_on_order(
@@ -224,9 +226,9 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             lanes = np.flatnonzero(mask)
             address, sure = fetch_lanes(fetch, mask, lanes)
         given = [fetch_lanes(s, mask, lanes) for s in sources]
-        if c.hands_on and not c.hands_on.isdisjoint((lane, at) for lane in lanes.tolist()):
+        if c.meetings.hands_on and not c.meetings.hands_on.isdisjoint((lane, at) for lane in lanes.tolist()):
             given = [(v, q | np.uint8(taint.ORDER)) for v, q in given]
-            c.hands_on.difference_update((lane, at) for lane in lanes.tolist())
+            c.meetings.hands_on.difference_update((lane, at) for lane in lanes.tolist())
         if op is not None:
             c.check_assumed_failures(mask)
             c.note_effect(mask)
