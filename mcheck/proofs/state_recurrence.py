@@ -21,7 +21,7 @@ from mcheck.findings import catalogue
 from mcheck.ir import ops
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.proofs.instances import CodePositions, HorizonReached, Instances, LoopPositions
-from mcheck.proofs.machine_copies import copy_machine
+from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.proofs.rotation_symmetry import is_fixed_behind
 from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
 

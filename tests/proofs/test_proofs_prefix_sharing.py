@@ -23,7 +23,7 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.events.thread_state import AsyncRecord
 from mcheck.frontend.litmus import parse
-from mcheck.proofs.machine_copies import copy_machine
+from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.proofs.prefix_sharing import SharedPrefixes, Unshared
 from mcheck.proofs.program_diff import ProgramDiff
 from tests.engines.protocol.sketches import changed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
+from mcheck.base.declared_state import SHALLOW, Attribute, Unnamed, declare_state, mapped
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.state.agent import Agent
@@ -92,6 +93,16 @@ class Causality:
             if scopes_are_mutual(head.scope, head.place, event.scope or "sys", agent.placement):
                 time = join_clocks(time, head.time)
         self.times[agent.index] = time
+
+
+ASKED_OF_WAITS = Unnamed("asked where words are tracked, at which a proof gives up")
+declare_state(
+    Causality,
+    times=Attribute(SHALLOW, ASKED_OF_WAITS),
+    fences=Attribute(mapped(SHALLOW), ASKED_OF_WAITS),
+    releases=Attribute(SHALLOW, ASKED_OF_WAITS),
+    observed=Attribute(mapped(SHALLOW), ASKED_OF_WAITS),
+)
 
 
 @dataclass(slots=True)
