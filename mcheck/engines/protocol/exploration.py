@@ -305,7 +305,7 @@ class Search:
             if self.executions >= self.limit:
                 self.bound_text = f"{self.limit} executions"
                 return set()
-            if setup.brief != self.has_final_error:
+            if setup.brief != self.has_final_error:  # steps that were replayed may have had more ways
                 checkpoints.clear()
             setup.brief, setup.thorough = self.has_final_error, self.thorough or self.observed_registers is not None
             machine = execute(setup, forced, checkpoints=checkpoints)
@@ -315,7 +315,7 @@ class Search:
                 note(Level.EXECUTIONS, f"{self.executions} execution{plural} explored")
             self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
             self.replayed_steps += len(machine.trace) if forced else 0
-            setup.event_kinds = machine.window.shown
+            setup.event_kinds = setup.event_kinds.joined(machine.window.shown)
             if machine.broken_axiom is not None:  # inconsistent with the model
                 # Under a model that is not shipped another order may be needed from the start.
                 if not is_equivalent(setup.tape):

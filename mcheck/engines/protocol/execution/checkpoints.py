@@ -36,7 +36,6 @@ class Checkpoints:
 
     prefix: Prefix = ()
     """Its prefix."""
-    spacing: int = SPACING
     kept: list[Checkpoint] = field(default_factory=list)
 
     def clear(self) -> None:
@@ -58,7 +57,7 @@ class Checkpoints:
 
     def offer(self, length: int, agent: int, m: Machine) -> None:
         """Keep the state between two steps of the prefix, if the one before is far enough."""
-        if length - (self.kept[-1].length if self.kept else 0) < self.spacing:
+        if length - (self.kept[-1].length if self.kept else 0) < SPACING:
             return
         if len(self.kept) == MOST:
             del self.kept[::2]
