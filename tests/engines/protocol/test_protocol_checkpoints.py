@@ -140,6 +140,7 @@ def test_restored_executions_are_replayed_ones(text: str, monkeypatch: pytest.Mo
     assert restored(monkeypatch, text, thorough=True) > 3
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("family", FAMILIES)
 def test_restored_executions_of_random_programs_are_replayed_ones(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(f"checkpoints {family}")
