@@ -62,6 +62,24 @@ third@cta 0, warp 2, lane 0 {
   ld.relaxed.gpu.global.u32 r1, [x];
 }
 """
+LATE_RACE = """PTX late-race
+{ .global .u32 x = 0, y = 0, z = 0; }
+a@cta 0, warp 0, lane 0 {
+  .reg .b32 r;
+  st.relaxed.gpu.global.u32 [z], 1;
+  st.relaxed.gpu.global.u32 [z], 2;
+  st.relaxed.gpu.global.u32 [x], 1;
+  atom.relaxed.gpu.global.exch.b32 r, [x], 2;
+  st.global.u32 [y], 1;
+}
+b@cta 0, warp 1, lane 0 {
+  .reg .b32 r, s;
+  ld.relaxed.gpu.global.u32 s, [z];
+  atom.relaxed.gpu.global.exch.b32 r, [x], 3;
+  if (r == 0) { st.global.u32 [y], s; }
+  ld.relaxed.gpu.global.u32 s, [z];
+}
+"""
 OF_WINDOW = frozenset(
     ("shown", "compiled", "relations", "newest", "last_columns", "filled", "memo", "latest", "recent", "equal",
      "equal_before", "keyed", "instructions", "ends", "class_count", "complete", "meets", "turned", "sorts")
@@ -138,6 +156,10 @@ def restored(monkeypatch: pytest.MonkeyPatch, text: str, *, thorough: bool = Fal
 @pytest.mark.parametrize("text", [LOCK, PHASES], ids=["lock", "phases"])
 def test_restored_executions_are_replayed_ones(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert restored(monkeypatch, text, thorough=True) > 3
+
+
+def test_an_error_leaves_fewer_ways_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert restored(monkeypatch, LATE_RACE) > 3
 
 
 @pytest.mark.daily
