@@ -15,7 +15,6 @@ CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)
 
 
 EVERY_DAY = {
-    "arrival-before-the-object-is-renewed",
     "expectations-that-come-late-together",
     "inval-behind-a-thread-that-left",
 }
@@ -24,7 +23,7 @@ EVERY_DAY = {
 
 def turn(path: Path) -> object:
     """A case, with what says when it runs."""
-    return pytest.param(path, id=path.stem, marks=() if path.stem in EVERY_DAY else pytest.mark.daily(days=4))
+    return pytest.param(path, id=path.stem, marks=() if path.stem in EVERY_DAY else pytest.mark.daily)
 
 
 @pytest.mark.parametrize("path", [turn(path) for path in CASES])

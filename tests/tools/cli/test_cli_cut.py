@@ -33,7 +33,7 @@ def document(out: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "seconds"}
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("what", ["a number with an error", "every number", "a module"])
 @pytest.mark.parametrize("limit", [0.05, 0.3])
 def test_what_was_cut_does_not_come_again(
