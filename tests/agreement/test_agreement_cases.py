@@ -15,6 +15,8 @@ CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)
 
 
 EVERY_DAY = {
+    "exit-that-a-barrier-no-longer-waits-for",
+    "expectations-of-lanes-that-come-late",
     "expectations-that-come-late-together",
     "inval-behind-a-thread-that-left",
 }
