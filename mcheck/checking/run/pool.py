@@ -1,11 +1,11 @@
 """A pool of worker processes for independent tests; results are in the order of the tests.
 
 Workers are forked after everything that they need is imported and the model is read, the second and later ones only if
-the first has not soon finished: each makes anew what a process makes on first use, which takes as long as a hundred
-small tests. Each gets one test at a time through a pipe and answers with a pickle. A worker that exceeds a limit or
-dies is replaced, and its test is unknown: an engine watches its time itself, this is the safety net; what the worker
-has handed over by then is the answer (``mcheck.checking.run.handover``). No worker outlives this process, however it
-ends.
+what is left would take the first too long: each makes anew what a process makes on first use, which takes as long as a
+hundred small tests. Each gets one test at a time through a pipe and answers with a pickle. A worker that exceeds a
+limit or dies is replaced, and its test is unknown: an engine watches its time itself, this is the safety net; what the
+worker has handed over by then is the answer (``mcheck.checking.run.handover``). No worker outlives this process,
+however it ends.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ GLANCE = 0.05
 
 ALONE = 0.3
 """Seconds that the first worker has before others are started."""
+WORTH = 0.6
+"""Seconds that it would take for what is left, at its pace until then, from which on others are worth their start."""
 
 _PARTIAL, _FINAL, _NOTE = b"p", b"f", b"n"
 """The first byte of a message: a result, after which others about the same test follow or not; how far it has come."""
@@ -127,16 +129,25 @@ class _Pool(Generic[T]):
         """(index of the test, result) pairs in the order of completion."""
         gc.freeze()  # what exists now is shared with the workers; collecting it would only copy pages
         self._start()
-        growth: float | None = monotonic() + ALONE
+        begun, alone = monotonic(), True
         while self._workers:
+            growth = self._growth(begun) if alone else None
             if growth is not None and monotonic() >= growth:
-                growth = None
+                alone, growth = False, None
                 for _ in range(self._size - len(self._workers)):
                     self._start()
             ready, _, _ = select.select(list(self._workers), [], [], self._patience(growth))
             for answers in ready:
                 yield from self._receive(self._workers[answers])
             yield from self._overdue()
+
+    def _growth(self, begun: float) -> float:
+        """When more workers are to be started, unless the first one, at work since ``begun``, ends another test before.
+
+        After t seconds and ``done`` tests, the others would take it t seconds for each ``done`` of them.
+        """
+        done = self._next - 1
+        return begun + max(ALONE, WORTH * done / (len(self._cases) - done))
 
     def stop(self) -> None:
         """Kills all workers."""
