@@ -27,6 +27,8 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
     small = sum(len(t.code) for t in program.threads) <= SMALL
     if given.engine == "protocol" or not vague or not small or question.brief:
         return given
+    if question.wants_fixes is not None and not question.wants_fixes(given):
+        return given
     from mcheck.engines.protocol.findings_answer import answer
 
     told = answer(
