@@ -162,7 +162,7 @@ def tell(bug: Bug, texts: SourceText) -> Told:
     told = _Lines(found, texts, places_shown(found, texts))
     notes = tuple(_notes(bug, told))
     return Told(
-        sentence=told.name_lines(sentence(found)),
+        sentence=told.sentence(),
         primary=told.primary,
         marks=tuple(told.marks(MOST_LINES - 1 - len(notes))),
         notes=notes,
@@ -174,7 +174,7 @@ def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:
     """The place and the sentence of a finding, for a report of one line."""
     shown = places_shown(finding, texts)
     told = _Lines(finding, texts, shown)
-    return told.primary, told.name_lines(sentence(finding))
+    return told.primary, told.sentence()
 
 
 def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
@@ -200,6 +200,7 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
 _LINES = re.compile(r"\bline \d+|\blines \d+(?:(?:, | and )\d+)+")
 _END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
+_REGISTER = re.compile(r"%\w+")
 _STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of (?:cta\([\d, ]+\)|\S)+ in time alone)")
 _LEAVES = re.compile(r"The wait at line (?P<line>\d+) (?P<what>(?:leaves|has|does)[^.]*(?:\.\w[^.]*)*)")
 
@@ -275,6 +276,13 @@ class _Lines:
         here = self.primary is not None and place.path == self.primary.path
         return f"{word}{place.line}" if here else f"{self._texts.name(place.path)}:{place.line}"
 
+    def sentence(self) -> str:
+        """What is wrong, each clause once: copies of one line of the source differ in their registers alone."""
+        kept: dict[str, str] = {}
+        for clause in self.name_lines(sentence(self._finding)).split("; "):
+            kept.setdefault(_REGISTER.sub("%", clause.rpartition(": ")[2]), clause)
+        return "; ".join(kept.values())
+
     def fix(self) -> str:
         """The fix without remarks on the execution, in the words of the language as well."""
         first, *others = _END_OF_SENTENCE.split(plain_names(_STEP.sub(r"\1", self._finding.missing)))
@@ -283,7 +291,7 @@ class _Lines:
             if _REMARK.match(more) or sum(map(len, kept)) + len(more) > MOST_FIX:
                 break
             kept.append(more)
-        text = self.name_lines(" ".join(kept)).rstrip(".")
+        text = " ".join(dict.fromkeys(map(self.name_lines, kept))).rstrip(".")
         ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
         language = language_of(self._finding, self._texts)
         return add_words(text.removeprefix("Execute "), language, one_cta=len(ctas) < 2)

@@ -236,6 +236,19 @@ def test_a_line_that_a_compiler_made_several_of_is_named_once(missing: str, said
     assert f"= fix: {said}\n" in text
 
 
+def test_what_differs_in_the_registers_of_copies_of_a_line_is_said_once() -> None:
+    """The iterations of an unrolled loop have registers of their own."""
+    result = answer("cuda/bulk_store no-proxy-fence")
+    (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
+    lines = tuple(CompiledLine(n, (replace(place, line=15),)) for n in (1, 2))
+    message = "; ".join(f"'ld [%r{n}]' at line {n} has scope .cta, but no thread is near" for n in (1, 2))
+    missing = "Widen it at line 1. Widen it at line 2."
+    changed = replace(result.findings[0], message=message, missing=missing, lines=lines)
+    text = text_of(replace(result, findings=(changed,)))
+    assert text.count("has scope .cta") == 1
+    assert "= fix: Widen it at line 15\n" in text
+
+
 def test_a_barrier_of_a_cta_is_not_named_for_threads_of_several() -> None:
     text = "Order line 3 before the issue of the operation at line 4: a barrier, or a release"
     assert "a barrier (`__syncthreads()`), or" in add_words(text, "cuda")

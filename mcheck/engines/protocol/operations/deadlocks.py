@@ -158,6 +158,17 @@ def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tupl
     return parity, last + 1 if (last + 1) % 2 == parity else last + 2
 
 
+def has_missed_phase(m: Machine, agent: Agent) -> bool:
+    """Whether an agent waits for a phase that is over, and so is the one after it: its wait of the parity came too late
+    (9.7.13.15.16). One more arrival would let it go on, and is no fix: the phase would be another one.
+    """
+    bar = agent.blocked_on
+    if not isinstance(bar, Mbarrier) or bar.state is None:
+        return False
+    _, meant = _find_awaited_phase(m, agent, agent.code[min(agent.pc, len(agent.code) - 1)], bar)
+    return meant is not None and meant < bar.state.phase
+
+
 def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
     """What an agent waits for at an mbarrier, and the state of the mbarrier."""
     state = bar.state
