@@ -7,6 +7,7 @@ from dataclasses import field
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.findings.fix import Fixes
 from mcheck.findings.trace import Trace
 from mcheck.ir.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
 
@@ -101,7 +102,7 @@ class CompiledLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding. ``code`` is explained by ``mcheck explain``; ``missing`` is the fix; ``section`` the rule's source;
+    """A finding. ``code`` is explained by ``mcheck explain``; ``fixes`` are what to do; ``section`` the rule's source;
     ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention.
     """
 
@@ -110,10 +111,17 @@ class Finding:
     severity: str
     message: str
     accesses: tuple[Access, ...] = ()
-    missing: str = ""
+    fixes: Fixes = ()
     section: str = ""
     trace: Trace = ()
     lines: tuple[CompiledLine, ...] = ()
+
+    @property
+    def missing(self) -> str:
+        """The fixes in words."""
+        from mcheck.findings.fix_words import text_of
+
+        return text_of(self.fixes)
 
     @property
     def spec(self) -> Specification:

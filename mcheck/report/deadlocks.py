@@ -6,6 +6,7 @@ import re
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
+from mcheck.findings.fix import ToCome
 
 _WHO = r"[\w.]+(?:\[[^\]]*\])?(?:, [\w.]+(?:\[[^\]]*\])?)*"
 _ENTRY = re.compile(rf"(?:^wait forever: |; )(?={_WHO} at line \d+)")
@@ -18,7 +19,6 @@ _PHASE = re.compile(
     r"(?P<pending>\d+) of (?P<expected>\d+) arrivals pending, expected (?P<bytes>\d+) bytes, got (?P<got>\d+)"
 )
 _BARRIER = re.compile(r"waits at barrier (?P<number>\d+)(?:, which has (?P<arrived>\d+) of (?P<count>\d+) threads)?")
-_SIGNALLER = re.compile(rf"Still to signal {_BAR}: (?P<who>{_WHO}) at line (?P<line>\d+)(?=,? which)")
 _FULL_WARP = re.compile(r"\[0\.\.31\]")
 MOST = 3
 """The maximum number of waits in a sentence."""
@@ -40,14 +40,20 @@ def describe_deadlock(finding: Finding) -> str:
     waits = _waits(finding)
     if not waits:
         return ""
-    signallers = {found["bar"]: (found["who"], found["line"]) for found in _SIGNALLER.finditer(finding.missing)}
+    notes = (note for fix in finding.fixes for note in fix.notes if isinstance(note, ToCome) and not note.write)
+    signallers = {_short(note.label): (note.helpers[0].threads, note.helpers[0].signal.line) for note in notes}
     said = []
     for wait in waits[:MOST]:
-        by, line = signallers.get(wait.bar, ("", ""))
+        by, line = signallers.get(wait.bar, ("", 0))
         still = f", which line {line} ({_crowd(by)}) has still to signal" if by and len(waits) > 1 else ""
         said.append(f"line {wait.line} {wait.goal} ({wait.who}){still}")
     more = f"; and {len(waits) - MOST} more" if len(waits) > MOST else ""
     return f"deadlock: {'; '.join(said)}{more}"
+
+
+def _short(label: str) -> str:
+    """The name of an mbarrier without its CTA and its address."""
+    return label.partition(" ")[0].partition("@")[0]
 
 
 def barrier_states(finding: Finding) -> str:

@@ -20,6 +20,7 @@ from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import advise
 from mcheck.findings.trace import Step, StepKind
 from mcheck.report import checked, junit, sarif
 from mcheck.tools.cli.main import main
@@ -252,7 +253,8 @@ def test_fingerprints_outlive_other_edits(report: Callable) -> None:
 def _finding(text: str, path: str) -> Finding:
     access = Access(thread=text, instruction=text, span=Span(path, 1, 1, 3), object=text, bytes=(0, 4))
     return Finding(
-        code="RACE001", kind="race", severity="error", message=text, accesses=(access,), missing=text, section="8.7",
+        code="RACE001", kind="race", severity="error", message=text, accesses=(access,), section="8.7",
+        fixes=(advise((text,)),),
         trace=(Step(thread=text, instruction=text, kind=StepKind.READ, span=Span(path, 1, 1, 3), number=1),),
     )  # fmt: skip
 

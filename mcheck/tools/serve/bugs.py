@@ -31,7 +31,7 @@ def find_edits(result: Result, bug: ReportedBug, texts: SourceText) -> list[Text
             TextEdit(path=texts.name(e.path), line=e.line, column=e.column + 1, insert=e.text)
             for e in find_source_edits(bug.finding, texts)
         ]
-    made = make_edits(bug.finding, result.source.split("\n"), table=is_table(result))
+    made = make_edits(bug.finding.fixes, result.source.split("\n"), table=is_table(result))
     return [TextEdit(path=result.program, line=e.line, column=e.column + 1, insert=e.text) for e in made]
 
 

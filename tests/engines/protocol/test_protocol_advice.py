@@ -21,7 +21,7 @@ def errors(text: str) -> list[Finding]:
 
 def mended(text: str, finding: Finding) -> str:
     lines = text.split("\n")
-    changes = make_edits(finding, lines, table=False)
+    changes = make_edits(finding.fixes, lines)
     assert changes, finding.missing
     return "\n".join(apply_edits(lines, changes))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
@@ -19,6 +19,8 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
+from mcheck.findings.fix import Fix, Helper, Note, Phase, ToCome, advise
+from mcheck.findings.phrase import Phrase, Thing, capital, say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -48,7 +50,7 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
     telling = sorted(groups, key=lambda g: not _has_begun(g))
-    missing = sorted((_suggest_fix(m, g) for g in telling), key=lambda fix: _MISSED not in fix)
+    fixes = sorted((_suggest_fix(m, g) for g in telling), key=lambda told: not told[1])
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
@@ -57,8 +59,8 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
-        " ".join(dict.fromkeys(filter(None, missing))),
-        note=" ".join(dict.fromkeys(filter(None, cycle))),
+        tuple(dict.fromkeys(fix for fix, _ in fixes)),
+        cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
 
 
@@ -174,68 +176,68 @@ def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> s
 # --- fixes --------------------------------------------------------------------------------------------------------
 
 
-_MISSED = "and the next one completed"
-"""What the fix says of a phase that a waiter has missed, for which the others then wait."""
-
-
-def _suggest_fix(m: Machine, group: StuckGroup) -> str:
-    """The fix for a group of stuck agents."""
+def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
+    """The fix for a group of stuck agents, and whether these have missed a phase, for which the others then wait."""
     bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
-        return catalogue.get(group.code).remedy
-    state, name = bar.state, m.label(bar.address)
+        return catalogue.get(group.code).fix, False
+    state, name, wait = bar.state, m.label(bar.address), site_of(group.op)
     parity, meant = _find_awaited_phase(m, group.agents[0], group.op, bar)
+    counted = _explain_counted_arrive(m, bar)
     if meant is not None and meant < state.phase:
-        return (
-            f"Phase {meant} of {name} {_MISSED} before line {line_of(group.op)} tested it: let the "
-            f"phase depend on every waiter, each arriving after its wait, or synchronise at a barrier before one "
-            f"arrives for all; or correct the parity."
-        )
+        missed = say("{} and the next one completed before {} tested it", _phase(meant, name), wait)
+        every = "let the phase depend on every waiter, each arriving after its wait"
+        together = "or synchronise at a barrier before one arrives for all"
+        text = say("{}: {}, {}; or correct the parity", missed, every, together)
+        return advise(text, phases=(Phase(name, meant),)), True
+    now = _phase(state.phase, name, "phase")
     if not state.pending and state.tx:
-        return (
-            f"The arrivals of phase {state.phase} of {name} have come, but {bar.expected_bytes} bytes are "
-            f"expected and {bar.received_bytes} came: expect as many bytes as the copies complete."
-        )
+        bytes_ = f"{bar.expected_bytes} bytes are expected and {bar.received_bytes} came"
+        said = say("The arrivals of {} have come, but {}: {}", now, bytes_, _ALL_BYTES)
+        return advise(said, phases=(Phase(name, state.phase),)), False
     if state.pending < state.expected:
-        came = state.expected - state.pending
-        return (
-            f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
-            f"init, or let the others arrive.{_explain_missing_bytes(bar)}{_explain_counted_arrive(m, bar)}"
-        )
+        came = f"got {state.expected - state.pending} of {state.expected} arrivals"
+        correct = "correct the count of its init, or let the others arrive"
+        fix = advise(say("{} {}: {}", capital(now), came, correct), phases=(Phase(name, state.phase),))
+        return fix.noted(_explain_missing_bytes(bar), counted), False
     if state.phase == 0 and parity == 0 and bar.received_bytes:
-        return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
+        arrive = "arrive with expect_tx on the barrier that the copy signals"
+        return advise(say("Bytes came to {} without an arrival: {}", Thing(name), arrive)), False
     if state.phase == 0 and parity == 0:
-        nothing = f"Nothing arrived on {name}"
-        fill = _find_fill(group.agents[0])
-        if (
-            fill is not None
-            and not _passed_before(group.agents[0], group.op)
-            and not _passed_before(group.agents[0], fill)
-        ):
-            return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
-        return f"{nothing}.{_explain_counted_arrive(m, bar)}"
-    return (
-        f"Nobody arrives in phase {state.phase} of {name}: let the threads that signal it run as many "
-        f"iterations as line {line_of(group.op)} waits for, or correct the parity.{_explain_counted_arrive(m, bar)}"
-    )
+        nothing = say("Nothing arrived on {}", Thing(name))
+        passed = any(_passed_before(group.agents[0], op) for op in (group.op, _find_fill(group.agents[0])) if op)
+        if _find_fill(group.agents[0]) is not None and not passed:
+            free = "a wait for a slot that is free from the start begins with parity 1"
+            return advise(say("{}: {}", nothing, free)), False
+        return advise(nothing).noted(counted), False
+    rounds = say("let the threads that signal it run as many iterations as {} waits for, or correct the parity", wait)
+    fix = advise(say("Nobody arrives in {}: {}", now, rounds), phases=(Phase(name, state.phase),))
+    return fix.noted(counted), False
 
 
-def _explain_missing_bytes(bar: Mbarrier) -> str:
+_ALL_BYTES = "expect as many bytes as the copies complete"
+
+
+def _phase(number: int, name: str, word: str = "Phase") -> Phrase:
+    return say(f"{word} {number} of {{}}", Thing(name))
+
+
+def _explain_missing_bytes(bar: Mbarrier) -> Note | None:
     """The bytes that the phase would lack although all arrived: every issued copy has completed by now."""
     if bar.state is None or bar.state.tx <= 0:
-        return ""
+        return None
     came = f"Of the {bar.expected_bytes} bytes that are expected, {bar.received_bytes} came"
-    return f" {came}: expect as many bytes as the copies complete."
+    return Note((f"{came}: {_ALL_BYTES}",))
 
 
-def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> str:
+def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> Note | None:
     """The effect of cp.async.mbarrier.arrive without .noinc: it raises the count that it lowers (9.7.13.15.15)."""
     for entry in m.trace:
         op = entry.op
         if isinstance(op, ops.CpAsyncArrive) and not op.noinc and op.address == Const(bar.address):
-            raises = f" The arrive at line {line_of(op)} raises the count that it lowers"
-            return f"{raises}: give it .noinc, or let the thread arrive too."
-    return ""
+            mend = "give it .noinc, or let the thread arrive too"
+            return Note(say("The arrive at {} raises the count that it lowers: {}", site_of(op), mend))
+    return None
 
 
 def _has_begun(group: StuckGroup) -> bool:
@@ -263,46 +265,47 @@ def _find_fill(agent: Agent) -> Op | None:
     return None
 
 
-def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
+def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCome | Note | None:
     """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
     where = group.agents[0].blocked_on
     if not isinstance(where, Mbarrier | Word):
-        return ""
+        return None
     name = m.label(where.address)
-    helpers: dict[tuple[int, int, str], list[Agent]] = {}
+    helpers: dict[tuple[int, int, Phrase], tuple[Op, list[Agent]]] = {}
     for agent in stuck:
         op = _find_signal(agent.code[agent.pc + 1 :], where)
         if op is not None:
-            helpers.setdefault((line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)), []).append(
-                agent
-            )
+            key = line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)
+            helpers.setdefault(key, (op, []))[1].append(agent)
     if helpers:
-        parts = []
-        for (line, at, what), agents in list(helpers.items())[:SHOWN]:
-            are = "are" if len(agents) > 1 or len(agents[0].threads) > 1 else "is"
-            parts.append(f"{format_threads(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
-        kind = "signal" if isinstance(where, Mbarrier) else "write"
-        return f"Still to {kind} {name}: {'; '.join(parts)}."
+        shown = list(helpers.items())[:SHOWN]
+        found = (_helper(m, op, agents, waits) for (*_, waits), (op, agents) in shown)
+        return ToCome(name, tuple(found), write=isinstance(where, Word))
     if isinstance(where, Word):
-        return ""
+        return None
+    nobody = say("No thread is left to signal {}", Thing(name))
     over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]
     if over:
-        return f"No thread is left to signal {name}: {format_threads(m, over)} did, and exited."
-    if any(_signals_somewhere(b) for b in stuck):
-        return ""
-    return f"No thread is left to signal {name}."
+        return Note(say("{}: {} did, and exited", nobody, format_threads(m, over)))
+    return None if any(_signals_somewhere(b) for b in stuck) else Note(nobody)
 
 
-def _describe_blocker(m: Machine, agent: Agent) -> str:
+def _helper(m: Machine, signal: Op, agents: list[Agent], waits: Phrase) -> Helper:
+    first = agents[0]
+    several = len(agents) > 1 or len(first.threads) > 1
+    return Helper(format_threads(m, agents), site_of(signal), site_of(first.code[first.pc]), waits, several)
+
+
+def _describe_blocker(m: Machine, agent: Agent) -> Phrase:
     """What an agent is blocked on."""
     match agent.blocked_on:
         case Mbarrier() | Word():
-            return f" on {m.label(agent.blocked_on.address)}"
+            return say(" on {}", Thing(m.label(agent.blocked_on.address)))
         case BarrierState(key=("cluster", *_)):
-            return " at the cluster barrier"
+            return (" at the cluster barrier",)
         case BarrierState(key=("bar", *_, number)):
-            return f" at barrier {number}"
-    return ""
+            return (f" at barrier {number}",)
+    return ()
 
 
 def _signals_somewhere(agent: Agent) -> bool:

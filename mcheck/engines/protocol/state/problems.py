@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access
+from mcheck.findings.fix import Fixes, Note, ToCome
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class Problem:
     agents: tuple[int, ...]
     last_step: int
     first_step: int = 0
-    missing: str = ""
+    fixes: Fixes = ()
     section: str = ""
     """The section of the instruction, for rules that its section states."""
-    note: str = ""
-    """A sentence that follows ``missing``."""
+    cycle: tuple[ToCome | Note, ...] = ()
+    """Of a deadlock, who has still to signal what: a remark for whichever fix it gets."""
