@@ -9,6 +9,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Fixes
 from mcheck.findings.trace import Trace
+from mcheck.findings.waits import Wait
 from mcheck.ir.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
 
 KINDS = ("race", "undefined", "deadlock")
@@ -103,7 +104,8 @@ class CompiledLine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A finding. ``code`` is explained by ``mcheck explain``; ``fixes`` are what to do; ``section`` the rule's source;
-    ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention.
+    ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention;
+    ``waits`` are those of a deadlock.
     """
 
     code: str
@@ -115,6 +117,7 @@ class Finding:
     section: str = ""
     trace: Trace = ()
     lines: tuple[CompiledLine, ...] = ()
+    waits: tuple[Wait, ...] = ()
 
     @property
     def missing(self) -> str:

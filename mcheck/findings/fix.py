@@ -9,7 +9,7 @@ A finding has a tuple of ``Fix``: all of them are needed. A fix is made where th
   places, objects and instructions that they name. ``instead`` is another fix that does as well.
 
 Each use has one place: ``fix_words`` makes sentences of a fix, in terms of PTX (``Finding.missing``); the report names
-their places by the source and their instructions by the words of the language (``mcheck.report.phrases``,
+their places by the source and their instructions by the words of the language (``mcheck.report.finding``,
 ``language_words``); ``repair`` makes edits of the text (the language server, ``serve``), and ``report.source_edits``
 those of a source; ``groups`` asks which findings one fix mends; ``checking.fences`` tries the fixes.
 

@@ -18,6 +18,7 @@ from mcheck.findings.fix import IdleWait
 from mcheck.findings.fix_words import tell as tell_fix
 from mcheck.findings.groups import group_findings
 from mcheck.findings.phrase import Aside, Code, Part, Site, Sites, Thing, plain
+from mcheck.findings.repair import whole_insertions
 from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
 from mcheck.report.evidence import find_evidence
@@ -50,9 +51,25 @@ def to_json(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "accesses": [_access(access) for access in finding.accesses],
         "missing": finding.missing,
+        **_edits(finding),
         "spec": {"document": finding.spec.document, "section": finding.spec.section},
         "trace": list(format_trace(finding.trace)),
     }
+
+
+def _edits(finding: Finding) -> dict[str, Any]:
+    """The instructions to insert, if the fix is nothing else."""
+    found = [
+        {
+            "insert": "".join(f"{code};" for code in step.codes),
+            "line": point.site.line,
+            "column": point.site.column,
+            "after": point.after,
+        }
+        for step in whole_insertions(finding.fixes)
+        for point in step.points
+    ]
+    return {"edits": found} if found else {}
 
 
 def _access(access: Access) -> dict[str, Any]:
@@ -285,7 +302,7 @@ class _Lines:
         kept: list[str] = []
         size = 0
         for phrase, detail in said:
-            size += len(plain(part for part in phrase if not isinstance(part, Aside)))
+            size += len(plain_names(plain(part for part in phrase if not isinstance(part, Aside))))
             if detail or (kept and size > MOST_FIX):
                 break
             kept.append("".join(self._part(part, words) for part in phrase))

@@ -9,6 +9,7 @@ it compiles, and helps, is for a check to say.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -49,6 +50,14 @@ def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, 
         for place in step.points
     ]
     return tuple(edit for edit in edits if edit is not None) if None not in edits else ()
+
+
+@lru_cache(maxsize=1)
+def is_table(path: str, text: str) -> bool:
+    """Whether a program is a litmus test in table form."""
+    from mcheck.frontend.litmus import parse
+
+    return path.endswith(".litmus") and parse(text, path, every=True).dialect
 
 
 def repair_edits(before: str, after: str) -> tuple[Edit, ...]:

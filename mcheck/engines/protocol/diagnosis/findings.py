@@ -47,6 +47,7 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         fixes=with_cycle(problem.fixes or (entry.fix_for(problem.message),), problem),
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
+        waits=problem.waits,
     )
 
 

@@ -21,6 +21,7 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
 from mcheck.findings.fix import Fix, Helper, Note, Phase, ToCome, advise
 from mcheck.findings.phrase import Phrase, Thing, capital, say
+from mcheck.findings.waits import ForThreads, Goal, OfBarrier, OfMbarrier, OfWord, Other, Wait
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -36,14 +37,14 @@ class StuckGroup:
     agents: tuple[Agent, ...]
     op: Op
     code: str
-    reason: str
+    goal: Goal
 
 
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
     groups = list(_group_stuck(m, stuck))
     parts = [
-        f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.reason}"
+        f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.goal}"
         for g in groups[:SHOWN]
     ]
     if len(groups) > SHOWN:
@@ -60,6 +61,7 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         len(m.trace),
         max(len(m.trace) - 40, 0),
         tuple(dict.fromkeys(fix for fix, _ in fixes)),
+        waits=tuple(Wait(format_threads(m, g.agents), site_of(g.op), g.goal) for g in groups[:SHOWN]),
         cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
 
@@ -71,13 +73,13 @@ def _describe_round(m: Machine, group: StuckGroup) -> str:
 
 
 def _group_stuck(m: Machine, stuck: list[Agent]) -> Iterator[StuckGroup]:
-    """Group stuck agents by statement and reason."""
-    found: dict[tuple[Span | None, str, str], list[Agent]] = {}
-    at: dict[tuple[Span | None, str, str], Op] = {}
+    """Group stuck agents by statement and by what they wait for."""
+    found: dict[tuple[Span | None, str, Goal], list[Agent]] = {}
+    at: dict[tuple[Span | None, str, Goal], Op] = {}
     for agent in stuck:
         op = agent.code[min(agent.pc, len(agent.code) - 1)]
-        code, why = _explain_wait(m, agent, op)
-        key = (op.span, code, why)
+        code, goal = _find_goal(m, agent, op)
+        key = (op.span, code, goal)
         found.setdefault(key, []).append(agent)
         at.setdefault(key, op)
     for key, agents in found.items():
@@ -110,42 +112,36 @@ def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
     return Access(thread=m.name(agent), instruction=text_of(op), span=op.span, object=label, bytes=bytes_)
 
 
-# --- reasons ------------------------------------------------------------------------------------------------------
+# --- goals --------------------------------------------------------------------------------------------------------
 
 
-def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
+def _find_goal(m: Machine, agent: Agent, op: Op) -> tuple[str, Goal]:
     """The code of the finding, and what an agent waits for."""
     where = agent.blocked_on
     if isinstance(where, Mbarrier) and where.state is not None:
-        return "DEAD003", _explain_mbarrier_wait(m, agent, op, where)
+        return "DEAD003", _find_mbarrier_goal(m, agent, op, where)
     if isinstance(where, BarrierState):
         lacks = [m.agents[k] for k in sorted(where.members - set(where.arrived)) if m.agents[k].status != "done"]
         missing = format_threads(m, lacks) or "nobody"
         if where.key[0] == "cluster":
-            return "DEAD005", f"waits at the cluster barrier for {missing}"
+            return "DEAD005", ForThreads("waits at the cluster barrier", missing)
         if where.count is not None:
-            return (
-                "DEAD002",
-                f"waits at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
-            )
+            return "DEAD002", OfBarrier(str(where.key[-1]), 32 * len(where.warps), where.count)
         if where.key[-1] == "aligned":
-            return deadlock_code(op), f"needs all lanes of the warp together, and waits for {missing}"
+            return deadlock_code(op), ForThreads("needs all lanes of the warp together, and waits", missing)
         what = name_of(op) if isinstance(op, ops.WarpSync | ops.Collective) else f"barrier {where.key[-1]}"
-        return deadlock_code(op), f"waits at {what} for {missing}"
+        return deadlock_code(op), ForThreads(f"waits at {what}", missing)
     if where == GROUPS:
-        waits = "waits for other warps of its warpgroup to commit as many wgmma groups"
-        return deadlock_code(op), waits
+        return deadlock_code(op), Other("waits for other warps of its warpgroup to commit as many wgmma groups")
     if isinstance(where, Word):
         code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
         value = where.writes[-1].value
-        if value is None:
-            return code, f"reads {m.label(where.address)}, whose value is unknown"
-        taken = find_overwritten(m, agent, where)
+        taken = find_overwritten(m, agent, where) if value is not None else None
         why = describe_overwritten(m, taken) if taken is not None else ""
-        return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
+        return code, OfWord(m.label(where.address), value, why)
     polled = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in polled else "DEAD001"
-    return code, "repeats a loop forever: what it reads no longer changes"
+    return code, Other("repeats a loop forever", "what it reads no longer changes")
 
 
 def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
@@ -160,17 +156,15 @@ def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tupl
     return parity, last + 1 if (last + 1) % 2 == parity else last + 2
 
 
-def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+def _find_mbarrier_goal(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> OfMbarrier:
     """What an agent waits for at an mbarrier, and the state of the mbarrier."""
     state = bar.state
     assert state is not None
     parity, meant = _find_awaited_phase(m, agent, op, bar)
-    name = m.label(bar.address)
-    which = f"for parity {parity} (phase {meant}) of {name}" if parity is not None else f"for {name}"
-    return (
-        f"waits {which}, which is in phase {state.phase} with {state.pending} of {state.expected} arrivals pending, "
-        f"expected {bar.expected_bytes} bytes, got {bar.received_bytes}"
-    )
+    return OfMbarrier(
+        label=m.label(bar.address), parity=parity, meant=meant, now=state.phase, pending=state.pending,
+        expected=state.expected, announced=bar.expected_bytes, received=bar.received_bytes,
+    )  # fmt: skip
 
 
 # --- fixes --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access
 from mcheck.findings.fix import Fixes, Note, ToCome
+from mcheck.findings.waits import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +23,6 @@ class Problem:
     fixes: Fixes = ()
     section: str = ""
     """The section of the instruction, for rules that its section states."""
+    waits: tuple[Wait, ...] = ()
     cycle: tuple[ToCome | Note, ...] = ()
     """Of a deadlock, who has still to signal what: a remark for whichever fix it gets."""
