@@ -316,7 +316,8 @@ class _Lines:
             case Sites() if self._compiled:
                 return self._name_several([site.line for site in part.sites], part.last)
             case Thing():
-                return f"`{part.label}`" if part.label.isidentifier() else plain_names(part.label)
+                name = plain_names(part.label)
+                return f"`{name}`" if name == part.label and not name.startswith("0x") else name
             case Code():
                 return words.name(part.text)
             case Aside():

@@ -148,8 +148,9 @@ def _report_unwaited_phases(m: Machine, bar: Mbarrier) -> None:
             text = f"arrives in phase {phase} of {name} although no wait has returned true for phase {phase - 1}"
             fix = catalogue.get("UB212").fix
             if bar.state is not None:
-                first, count = _describe_first_arrival(m, bar, life, phase - 1), str(bar.state.expected)
-                fix = fix.noted(Note(say("{} expects {} arrivals{}", Thing(name), count, first)))
+                first, count = _describe_first_arrival(m, bar, life, phase - 1), bar.state.expected
+                wants = f"{count} arrival{'s' if count > 1 else ''}"
+                fix = fix.noted(Note(say("{} expects {}{}", Thing(name), wants, first)))
             m.report_problem("UB212", text, agent, event.op, event, (fix,))
 
 
