@@ -7,7 +7,7 @@ from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.structure import Structure
 from mcheck.findings.fix import Fix, Phase, advise
-from mcheck.findings.phrase import Thing, say
+from mcheck.findings.phrase import Thing
 from mcheck.semantics.terms import Uid
 
 
@@ -27,7 +27,7 @@ class Lack:
             f"; of the {self.expected} bytes expected, {self.received} came" if self.expected or self.received else ""
         )
         got = f"got {self.arrived} of {self.count} arrivals{bytes_}"
-        return advise(say(f"Phase {self.phase} of {{}} {got}", Thing(name)), phases=(Phase(name, self.phase),))
+        return advise(f"Phase {self.phase} of {{}} {got}", Thing(name), phases=(Phase(name, self.phase),))
 
 
 def phases_of(prepared: Prepared, candidate: Candidate) -> dict[Uid, int]:

@@ -24,7 +24,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from mcheck.base.records import dataclass
-from mcheck.findings.phrase import A_BARRIER, Code, Phrase, Site, sentences
+from mcheck.findings.phrase import A_BARRIER, Code, Part, Phrase, Site, say, sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,15 +287,15 @@ class Fix:
 Fixes = tuple[Fix, ...]
 
 
-def advise(*sentence: Phrase, general: bool = False, phases: tuple[Phase, ...] = ()) -> Fix:
-    """A fix in prose: a sentence, and others that are remarks."""
-    first, *others = sentence
-    return Fix((Advise(first, general, phases),), notes=tuple(map(Note, others)))
+def advise(template: str, *values: Part | Phrase, phases: tuple[Phase, ...] = ()) -> Fix:
+    """A fix in prose: a sentence as ``say`` makes one, without its stop."""
+    return Fix((Advise(say(template, *values), phases=phases),))
 
 
 def remedy(text: str) -> Fix:
-    """A remedy of the catalogue."""
-    return advise(*((one.rstrip("."),) for one in sentences(text)), general=True)
+    """A remedy of the catalogue: a sentence, and others that are remarks."""
+    first, *others = [(one.rstrip("."),) for one in sentences(text)]
+    return Fix((Advise(first, general=True),), notes=tuple(map(Note, others)))
 
 
 def all_steps(fixes: Iterable[Fix]) -> Iterator[Step]:

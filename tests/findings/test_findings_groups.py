@@ -319,6 +319,6 @@ def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its
     )  # fmt: skip
     for line, follows in ((400, 0), (390, None)):
         helper = Helper("warp1[0]", Site(line), Site(260), ())
-        stuck = replace(waits, fixes=(advise(say("Nothing on {}", Thing("e"))).noted(ToCome("e", (helper,))),))
+        stuck = replace(waits, fixes=(advise("Nothing on {}", Thing("e")).noted(ToCome("e", (helper,))),))
         known = tuple(CompiledLine(s.line, (Span("k.cu", s.line // 10, 1),)) for s in mentioned(stuck.fixes))
         assert [group.follows for group in group_findings([early, replace(stuck, lines=known)])] == [None, follows]

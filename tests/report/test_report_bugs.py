@@ -20,7 +20,7 @@ from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine
 from mcheck.findings.fix import advise
-from mcheck.findings.phrase import Site, Sites, say
+from mcheck.findings.phrase import Site, Sites
 from mcheck.frontend.ptx import launch_reader
 from mcheck.report import checked
 from mcheck.report.evidence import MEASURED
@@ -228,7 +228,7 @@ def test_a_line_that_a_compiler_made_several_of_is_named_once(numbers: tuple[int
     result = answer("cuda/bulk_store no-proxy-fence")
     (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
     lines = tuple(CompiledLine(n, (replace(place, line=line),)) for n, line in ((1, 15), (2, 15), (3, 16)))
-    fix = advise(say("Arrive at {}", Sites(tuple(map(Site, numbers)), last)))
+    fix = advise("Arrive at {}", Sites(tuple(map(Site, numbers)), last))
     changed = replace(result.findings[0], fixes=(fix,), lines=lines)
     text = text_of(replace(result, findings=(changed,)))
     assert f"= fix: {said}\n" in text

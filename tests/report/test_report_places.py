@@ -182,7 +182,7 @@ def test_a_fix_names_each_line_of_an_unrolled_loop_once(result: Result, source: 
         CompiledLine(line=line, source=(Span("ring.cu", at, 5),)) for line, at in zip((21, 22, 23), source, strict=True)
     )
     lanes = Sites((Site(21), Site(22), Site(23)), " and ")
-    fix = advise(say("Meet: shfl.sync at {} makes lanes wait for each other", lanes))
+    fix = advise("Meet: shfl.sync at {} makes lanes wait for each other", lanes)
     (found,) = result.findings
     told = replace(result, findings=(replace(found, fixes=(fix,), lines=compiled),))
     assert f"shfl.sync at {said}" in "\n".join(plain(line) for line in checked.describe(told))
@@ -211,7 +211,7 @@ def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
 def test_a_fix_leaves_the_steps_of_an_execution_out(result: Result, cta: str) -> None:
     step = Aside(" (bar.sync 0, step 27)")
     note = Note(say("{}warp1 comes after {}{} of {}warp0[1..31] in time alone: no", cta, Site(3), step, cta))
-    told = replace(result, findings=(replace(result.findings[0], fixes=(advise(("Release it",)).noted(note),)),))
+    told = replace(result, findings=(replace(result.findings[0], fixes=(advise("Release it").noted(note),)),))
     text = "\n".join(plain(line) for line in checked.describe(told))
     assert f"of {cta}warp0[1..31] in time alone" in text
     assert "step 27" not in text

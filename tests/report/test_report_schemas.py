@@ -269,7 +269,7 @@ def _finding(text: str, path: str) -> Finding:
     access = Access(thread=text, instruction=text, span=Span(path, 1, 1, 3), object=text, bytes=(0, 4))
     return Finding(
         code="RACE001", kind="race", severity="error", message=text, accesses=(access,), section="8.7",
-        fixes=(advise((text,)),),
+        fixes=(advise("{}", text),),
         trace=(Step(thread=text, instruction=text, kind=StepKind.READ, span=Span(path, 1, 1, 3), number=1),),
     )  # fmt: skip
 

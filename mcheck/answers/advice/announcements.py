@@ -114,17 +114,13 @@ def _suggest_order_before(g: ExecutionGraph, write: Step) -> Fix | None:
     if again := _announces_later(g, write):
         reads = [e for e in g.own_steps(g.new.agent) if e.step < g.new.step and _address(e.op) == _address(write.op)]
         wait = say("the wait at {}", site_of(reads[-1].op)) if reads else ("the wait",)
-        return advise(
-            say(
-                "Let {} end only with what {} writes at {}, after {}: it may have ended with {}",
-                wait, g.name(g.old.agent), site_of(again), first, last,
-            )
-        )  # fmt: skip
+        only = say("{} writes at {}, after {}", g.name(g.old.agent), site_of(again), first)
+        return advise("Let {} end only with what {}: it may have ended with {}", wait, only, last)
     code = g.agents[write.agent].code
     accesses = [k for k, op in enumerate(code) if op.span == g.old.op.span]
     if write.agent == g.old.agent or (accesses and accesses[0] > write.pc):
         barrier = () if write.agent == g.old.agent else say(", behind a {}", Code("bar.sync"))
-        return advise(say("Let {} come after {}{}: it announces what is not done yet", last, first, barrier))
+        return advise("Let {} come after {}{}: it announces what is not done yet", last, first, barrier)
     if not accesses:
         return None
     return Fix(

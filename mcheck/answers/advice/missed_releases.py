@@ -21,7 +21,7 @@ def suggest_check_of_acquire(g: ExecutionGraph) -> Fix | None:
             if release is not None:
                 first, second = site_of(load), site_of(taker.op)
                 only = say("Let {} run only if {} has read what is released at {}", second, first, site_of(release))
-                return advise(say("{}, by an await or a branch: {} may also read an earlier value", only, first))
+                return advise("{}, by an await or a branch: {} may also read an earlier value", only, first)
     return None
 
 

@@ -112,27 +112,17 @@ def suggest_alias_fence(g: ExecutionGraph) -> Fix | None:
     why = ("they name the same memory by different addresses",)
     strong = not {Tag.WEAK} & (one.tags | other.tags)
     if Tag.MULTIMEM in one.tags | other.tags and strong and g.old.agent != g.new.agent:
+        signal = say("Signal at {} and wait at {} by one kind of address", first, second)
+        both = "both by the multimem address or both by those of the copies"
         return advise(
-            say(
-                "Signal at {} and wait at {} by one kind of address, both by the multimem address or both by those of "
-                "the copies: a release by the one does not synchronise with an acquire by the other (8.7)",
-                first,
-                second,
-            )
+            "{}, {}: a release by the one does not synchronise with an acquire by the other (8.7)", signal, both
         )
     alias = "fence.proxy.alias"
     if g.old.agent == g.new.agent:
         return Fix((_fence(alias, first, True, Given(Condition.BEFORE, second)),), why=why)
-    return advise(
-        say(
-            "Execute {} on the way from {} to {}, in either thread, beside the release and the acquire or the barrier "
-            "that orders them: {}",
-            Code(alias),
-            first,
-            second,
-            why,
-        )
-    )
+    way = say("{} on the way from {} to {}, in either thread", Code(alias), first, second)
+    beside = "beside the release and the acquire or the barrier that orders them"
+    return advise("Execute {}, {}: {}", way, beside, why)
 
 
 # --- tensor maps ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from mcheck.frontend.ptx.module import Module
 
 CODE = "RACE001"
 _DONE = {"read": "reads", "write": "writes"}
-_FIX = advise(("Let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu",))
+_FIX = advise("Let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu")
 
 
 def cluster_race_findings(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:

@@ -86,5 +86,5 @@ def _when(conflict: Conflict, study: LaunchStudy) -> str:
 def _suggest_wait(conflict: Conflict, study: LaunchStudy) -> Fix:
     if conflict.later.placement.behind_wait != BEFORE:
         wait = say("{} in {} too", Code("griddepcontrol.wait"), study.name(conflict.second - 1))
-        return advise(say("Execute {}, or launch it without the attribute", wait))
+        return advise("Execute {}, or launch it without the attribute", wait)
     return catalogue.get(CODE).fix

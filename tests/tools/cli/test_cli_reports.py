@@ -48,7 +48,7 @@ RACE = Finding(
             access="read",
         ),
     ),
-    fixes=(advise(("a wait on full[0]",)),),
+    fixes=(advise("a wait on full[0]"),),
     section="PTX ISA 9.0 sections 8.7 and 8.9",
     trace=(Step(thread="producer", instruction="store", kind=StepKind.WRITE),),
 )

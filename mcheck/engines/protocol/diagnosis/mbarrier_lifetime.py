@@ -40,7 +40,7 @@ def suggest_single_init(bar: Mbarrier, op: Op) -> Fixes:
     """The fix for an init of an object that exists."""
     again, invalidate = site_of(op), Code("mbarrier.inval")
     if bar.initialisation is None or bar.initialisation.event.op.span == op.span:
-        return (advise(say("Let one thread execute {}, once, or {} before it is executed again", again, invalidate)),)
+        return (advise("Let one thread execute {}, once, or {} before it is executed again", again, invalidate),)
     first = site_of(bar.initialisation.event.op)
     idle = say("when nothing on the object of {} is outstanding", first)
-    return (advise(say("Execute {} before {}, {}", invalidate, again, idle)),)
+    return (advise("Execute {} before {}, {}", invalidate, again, idle),)

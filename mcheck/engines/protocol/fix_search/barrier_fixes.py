@@ -77,7 +77,7 @@ def explain_foreign_completion(m: Machine, old: TraceEntry, new: TraceEntry, is_
     came = format_threads(m, [m.agents[k] for k in sorted({d.agent for d in passed.arrivals})])
     left_at, one = site_of(left.event.op), m.name(m.agents[new.agent])
     let = say("Barrier {} let {} go at {} when {} had arrived", str(passed.key[-1]), one, left_at, came)
-    text = advise(say("{}, before {} did", let, m.name(other)))
+    text = advise("{}, before {} did", let, m.name(other))
     return (text, *(explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)))
 
 
@@ -101,7 +101,7 @@ def explain_double_arrival(m: Machine, passed: Round) -> Fixes:
     )
     twice = say("{} arrived twice in one round of barrier {}, at {}", who, str(passed.key[-1]), where)
     wait = "let the warp wait until the round is over before it arrives again, or use two barriers in turn"
-    return (advise(say("{}: {}", twice, wait)),)
+    return (advise("{}: {}", twice, wait),)
 
 
 def explain_double_arrival_at(m: Machine, at: BarrierState) -> Fixes:

@@ -105,7 +105,5 @@ def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> Fixes:
         if is_fix([Insertion(made, after=True, span=op.span)]):
             signalled = Thing(m.label(bar.address))
             commit = Code(f"tcgen05.commit.{group}.mbarrier::arrive::one.b64")
-            return (
-                advise(say("Nothing signals {}: execute {} [{}] after {}", signalled, commit, signalled, site_of(op))),
-            )
+            return (advise("Nothing signals {}: execute {} [{}] after {}", signalled, commit, signalled, site_of(op)),)
     return ()

@@ -69,19 +69,9 @@ def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> F
     if found.over.agent == agent.index:
         return ()
     release = say("by a release of {} behind {} that {} acquires before {}", waiter, waits, owner, over)
-    return (
-        advise(
-            say(
-                "{} takes away what {} waits for at {}: let it wait until {} has seen the value, {}; or never take the "
-                "value back",
-                over,
-                waiter,
-                waits,
-                waiter,
-                release,
-            )
-        ),
-    )
+    takes = say("The write at {} takes away what {} waits for at {}", over, waiter, waits)
+    seen = say("let it wait until {} has seen the value, {}", waiter, release)
+    return (advise("{}: {}; or never take the value back", takes, seen),)
 
 
 def find_writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.findings.fix import Advise, Await, Fix, Fixes, HandOver, Insert, Phase, Point, advise
-from mcheck.findings.phrase import Code, capital, say
+from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion
 from mcheck.ir.expr import Const
@@ -70,8 +70,8 @@ def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: T
     first, second = site_of(op), site_of(new.op)
     why = say("until then {} may still use these cells", first)
     if commit is None:
-        wait = say("execute {} after {}, to an mbarrier, and wait for its phase before {}", _COMMIT, first, second)
-        return (advise(capital(say("{}: {}", wait, why))),)
+        wait = say("{} after {}, to an mbarrier, and wait for its phase before {}", _COMMIT, first, second)
+        return (advise("Execute {}: {}", wait, why),)
     bar = m.label(commit.address.value) if isinstance(commit.address, Const) else "the mbarrier"
     return (Fix((Await(signal=site_of(commit), before=second, phases=(Phase(bar),), commit=True),), why=why),)
 
@@ -84,4 +84,4 @@ def suggest_alloc_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: 
     gives = say("The write is of the address that tcgen05.alloc at {} gives", first)
     who = m.name(m.agents[old.agent])
     behind = say("let {} come behind a barrier that {} arrives at after {}", site_of(new.op), who, first)
-    return (advise(say("{}: {}", gives, behind)),)
+    return (advise("{}: {}", gives, behind),)

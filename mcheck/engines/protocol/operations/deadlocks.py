@@ -182,30 +182,30 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         missed = say("{} and the next one completed before {} tested it", _phase(meant, name), wait)
         every = "let the phase depend on every waiter, each arriving after its wait"
         together = "or synchronise at a barrier before one arrives for all"
-        text = say("{}: {}, {}; or correct the parity", missed, every, together)
-        return advise(text, phases=(Phase(name, meant),)), True
+        text = "{}: {}, {}; or correct the parity"
+        return advise(text, missed, every, together, phases=(Phase(name, meant),)), True
     now = _phase(state.phase, name, "phase")
     if not state.pending and state.tx:
         bytes_ = f"{bar.expected_bytes} bytes are expected and {bar.received_bytes} came"
-        said = say("The arrivals of {} have come, but {}: {}", now, bytes_, _ALL_BYTES)
-        return advise(said, phases=(Phase(name, state.phase),)), False
+        said = "The arrivals of {} have come, but {}: {}"
+        return advise(said, now, bytes_, _ALL_BYTES, phases=(Phase(name, state.phase),)), False
     if state.pending < state.expected:
         came = f"got {state.expected - state.pending} of {state.expected} arrivals"
         correct = "correct the count of its init, or let the others arrive"
-        fix = advise(say("{} {}: {}", capital(now), came, correct), phases=(Phase(name, state.phase),))
+        fix = advise("{} {}: {}", capital(now), came, correct, phases=(Phase(name, state.phase),))
         return fix.noted(_explain_missing_bytes(bar), counted), False
     if state.phase == 0 and parity == 0 and bar.received_bytes:
         arrive = "arrive with expect_tx on the barrier that the copy signals"
-        return advise(say("Bytes came to {} without an arrival: {}", Thing(name), arrive)), False
+        return advise("Bytes came to {} without an arrival: {}", Thing(name), arrive), False
     if state.phase == 0 and parity == 0:
         nothing = say("Nothing arrived on {}", Thing(name))
         passed = any(_passed_before(group.agents[0], op) for op in (group.op, _find_fill(group.agents[0])) if op)
         if _find_fill(group.agents[0]) is not None and not passed:
             free = "a wait for a slot that is free from the start begins with parity 1"
-            return advise(say("{}: {}", nothing, free)), False
-        return advise(nothing).noted(counted), False
+            return advise("{}: {}", nothing, free), False
+        return advise("{}", nothing).noted(counted), False
     rounds = say("let the threads that signal it run as many iterations as {} waits for, or correct the parity", wait)
-    fix = advise(say("Nobody arrives in {}: {}", now, rounds), phases=(Phase(name, state.phase),))
+    fix = advise("Nobody arrives in {}: {}", now, rounds, phases=(Phase(name, state.phase),))
     return fix.noted(counted), False
 
 
