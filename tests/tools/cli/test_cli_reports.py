@@ -139,7 +139,7 @@ def test_findings_in_json() -> None:
                 }
             ],
         ),
-        ("missing", "a wait on full[0]"),
+        ("missing", "a wait on full[0]."),
         ("spec", {"document": "PTX ISA 9.0", "section": "8.7 and 8.9"}),
         ("trace", ["producer: store"]),
     ]
@@ -169,7 +169,7 @@ def test_findings_in_words() -> None:
         "  race: the copy and the load touch the same bytes",
         "  read by consumer[3] (generic proxy) of buf@0[bytes 0..16]: ld.shared.u32 r0, [buf]",
         "    --> ring.litmus:21:5",
-        "  in full: a wait on full[0]",
+        "  in full: a wait on full[0].",
         "  trace:",
         "    producer: store",
     ]
