@@ -52,7 +52,7 @@ _REGISTERS = (("%ctaid.x", "%cluster_ctarank"), ("%tid.x", "%laneid"), ("%warpid
 def propose_replacements(program: Outline, facts: Facts) -> Iterator[Edit]:
     """Replacements, each with its rank: first of what the findings name."""
     distances = _distances(program, facts)
-    advised = tuple(step.code.partition(".")[0] for steps in facts.advice for step in steps)
+    advised = tuple(step.codes[0].partition(".")[0] for steps in facts.advice for step in steps)
     stuck = facts.kinds == {"deadlock"}  # which no order ends: every write becomes visible at some time
     for number, statement in enumerate(program.statements):
         near = touches(statement, facts) or statement.instruction.startswith(advised)

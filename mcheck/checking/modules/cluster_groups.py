@@ -474,7 +474,7 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     )
     return replace(
         stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message,
-        accesses=accesses, missing=entry.remedy, section=entry.section,
+        accesses=accesses, fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip
 
 

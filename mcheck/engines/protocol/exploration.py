@@ -26,7 +26,7 @@ from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, is_joint_arrival, partition_lanes
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.slicing import Watched
-from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock
+from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock, with_cycle
 from mcheck.engines.protocol.execution.checkpoints import Checkpoints
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
@@ -400,10 +400,9 @@ class Search:
                 if (
                     self.suggests_fixes
                     and not self.brief
-                    and (fix := find_fix(machine, problem, self._make_fix_check(key)))
+                    and (fixes := find_fix(machine, problem, self._make_fix_check(key)))
                 ):
-                    missing = f"{fix} {problem.note}".strip()
-                    found = self.findings[key] = replace(found, missing=missing)
+                    found = self.findings[key] = replace(found, fixes=with_cycle(fixes, problem))
                 if is_counted_error(found, self.excused):
                     self.errors.append(found)
                     if self.executions and len(self.errors) <= MOST_TOLD:

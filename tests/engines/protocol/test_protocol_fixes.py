@@ -38,7 +38,7 @@ def errors(text: str) -> list[Finding]:
 def mended(text: str, finding: Finding) -> str | None:
     """The text with the remedy of the finding carried out, ``None`` if it names none for a place."""
     lines = text.split("\n")
-    changes = make_edits(finding, lines, table=False)
+    changes = make_edits(finding.fixes, lines)
     return "\n".join(apply_edits(lines, changes)) if changes else None
 
 
@@ -140,7 +140,7 @@ def test_what_comes_after_in_time_alone_is_told_so() -> None:
     (found,) = errors(RELAXED)
     assert found.missing.startswith("Execute fence.acq_rel.cta before line 7, or make the arrive of line 7 .rel")
     lines = RELAXED.split("\n")
-    assert errors("\n".join(apply_edits(lines, make_edits(found, lines, table=False)))) == []
+    assert errors("\n".join(apply_edits(lines, make_edits(found.fixes, lines)))) == []
     assert errors(RELAXED.replace("arrive.relaxed.cta", "arrive.release.cta")) == []
     (before,) = errors(RELAXED.replace("  st.shared", "  bar.warp.sync 1;\n  st.shared").replace("await", "// await"))
     assert "What P knows of Q ends with line 11 (bar.sync 0, " in before.missing

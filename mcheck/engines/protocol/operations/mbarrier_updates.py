@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcheck.answers.advice.graph import site_of
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
@@ -29,6 +30,8 @@ from mcheck.events.choices.mbarrier_phases import apply_step
 from mcheck.events.choices.phase_assignment import SIGNALS
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.findings import catalogue
+from mcheck.findings.fix import Fix, Fixes, Note
+from mcheck.findings.phrase import Site, join, say
 from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, continues_after
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
@@ -49,10 +52,10 @@ def mbarrier_at(m: Machine, address: int) -> Mbarrier:
 
 
 def stop_with_misuse(
-    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, missing: str = ""
+    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, fixes: Fixes = ()
 ) -> Undefined:
     """Report a misuse, and return the exception that ends the execution."""
-    m.report_problem(code, text, agent, op, event, missing)
+    m.report_problem(code, text, agent, op, event, fixes)
     if agent is not None:
         m.decisions.append((agent.index, agent.step, "misuses", code))
     return Undefined()
@@ -188,21 +191,21 @@ def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
             m.agents[completions[-1].agent],
             completions[-1].event.op,
             completions[-1].event,
-            _describe_received_bytes(completions),
+            (_describe_received_bytes(completions),),
         )
     ]
 
 
-def _describe_received_bytes(completions: list[SyncOperation]) -> str:
+def _describe_received_bytes(completions: list[SyncOperation]) -> Fix:
     """The fix for unannounced bytes: the bytes that completed in a phase, by source line."""
-    lines: dict[int, int] = {}
+    sizes: dict[Site, int] = {}
     for done in completions:
-        line = done.event.op.span.line if done.event.op.span is not None else 0
-        lines[line] = lines.get(line, 0) - done.effect[1]
-    came = ", ".join(f"{size} by line {line}" for line, size in lines.items())
+        site = site_of(done.event.op)
+        sizes[site] = sizes.get(site, 0) - done.effect[1]
+    came = join([say("{} by {}", str(size), site) for site, size in sizes.items()], ", ", ", ")
     boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
     whole = "; a tensor copy completes its whole box, including the part filled outside the tensor" if boxes else ""
-    return f"{catalogue.get('UB216').remedy} Bytes that completed in this phase: {came}{whole}."
+    return catalogue.get("UB216").fix.noted(Note(say("Bytes that completed in this phase: {}{}", came, whole)))
 
 
 def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
