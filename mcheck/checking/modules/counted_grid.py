@@ -81,6 +81,8 @@ class Representatives:
     counter: Counter
     pairs: tuple[Pair, ...]
     waits: bool
+    left: int | None
+    """What the counter holds when the launch has ended; ``None`` if that is not the same in all executions."""
 
 
 def find_representatives(module: Module, launch: Launch, limit: Limit) -> Representatives:
@@ -150,7 +152,9 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
     few = sorted({0, 1, len(clusters) - 1})
     if len(few) < len(clusters):
         choose(few)  # mostly a condition that does not hold in the grid does not hold among these
-    return Representatives(launch, counter, choose(range(len(clusters))), waits)
+    pairs = choose(range(len(clusters)))
+    left = {execute(number, last=True).left for number in range(len(clusters))}
+    return Representatives(launch, counter, pairs, waits, left.pop() if len(left) == 1 else None)
 
 
 def given_and_written(
