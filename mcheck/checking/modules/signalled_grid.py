@@ -50,9 +50,8 @@ of weak accesses and what they store. So of all pairs those suffice in which eac
 comes back to the same thread (3), which adds no order there. Accesses are in bounds and aligned in all clusters.
 
 Where the words of signals lie in other places for other tiles, only the clusters of a tile, a box, signal each other.
-Then the conditions are checked for one box. All boxes do the same and keep apart from each other, which is shown as it
-is for clusters that do not signal (``mcheck.checking.modules.grid_coverage``), with what waits bring
-(``mcheck.simt.grid.signalled_boxes``).
+Then the conditions are checked for one box: all boxes do the same and keep apart from each other
+(``mcheck.checking.modules.closed_boxes``).
 
 A finding in a pair need not be one of the grid, for order may have been lost. Then nothing is said.
 """
@@ -70,28 +69,28 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
-from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.frontend.ptx.code import collect_code
-from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import MemoryMap
 from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
 from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers
-from mcheck.simt.grid.counted_clusters import clusters_of
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import (
     MAX_COUNTED,
     Counter,
     NotCounted,
     check_statements,
+    clusters_of,
     counter_at,
+    is_box,
     without_contents,
 )
 from mcheck.simt.grid.linked_pair import link_pair
 from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
 from mcheck.simt.grid.signal_order import SignalOrder, order_signals
-from mcheck.simt.grid.signalled_boxes import box_footprints, check_initial_words, find_box
+from mcheck.simt.grid.signalled_boxes import check_initial_words
 from mcheck.simt.grid.signalled_conflicts import Pair, check_words, choose_pairs
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -136,7 +135,7 @@ def _find_clusters(
     """What the clusters of a grid do. Raises ``NotCounted`` if a condition does not hold, with ``some_wait`` that some
     cluster waits.
     """
-    if len(_clusters(launch)) > MAX_COUNTED:
+    if len(clusters_of(launch)) > MAX_COUNTED:
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     check_statements(module)
     ticket: Counter | None = None
@@ -160,9 +159,9 @@ def _execute_all(
     module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, decides: bool, only_choices: bool,
     some_wait: bool,
 ) -> SignalledClusters:  # fmt: skip
-    if decides and (only_choices or _is_box(launch)):
+    if decides and (only_choices or is_box(launch)):
         raise NotCounted("clusters draw tickets, and have coordinates, too", counter=False)
-    clusters = _clusters(launch)
+    clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
 
@@ -200,7 +199,7 @@ def _execute_all(
     if any(one.draws != rounds for one in executions):
         raise NotCounted("not all clusters draw as many numbers")
     words = _signal_words(launch, MemoryMap(executions[0].memory), executions)
-    if _is_box(launch):
+    if is_box(launch):
         check_initial_words(launch, words.values())
     orders = _order(executions, len(clusters), {at: word.first for at, word in words.items()}, decides=decides)
     left = {word: orders.left(at) for at, word in words.items()}
@@ -271,42 +270,12 @@ def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signal
     return found
 
 
-# --- boxes ------------------------------------------------------------------------------------------------------------
-
-
-def signalled_box(module: Module, launch: Launch, limit: Limit) -> Launch | None:
-    """The launch with a box of clusters executed together, if those of a box signal each other alone, and all boxes do
-    the same and keep apart.
-    """
-    try:
-        with within_one_cluster(limit) as within:
-            box = find_box(module, launch, within)
-        if box is None or prod(box) > MAX_COUNTED:
-            return None
-        first = [at // (c * b) * c * b for at, c, b in zip(launch.first, launch.cluster, box, strict=True)]
-        boxed = replace(launch, together=box, first=(first[0], first[1], first[2]))
-        with within_one_cluster(limit) as within:
-            footprints = box_footprints(module, boxed, within)
-    except NotCounted:
-        return None
-    return None if any(compute_coverage([one], boxed, limit).reasons for one in footprints) else boxed
-
-
-def _is_box(launch: Launch) -> bool:
-    return prod(launch.together) > 1
-
-
-def _clusters(launch: Launch) -> Sequence[Extent]:
-    """The clusters that may signal each other."""
-    return launch.executed_clusters if _is_box(launch) else clusters_of(launch)
-
-
 # --- a pair -----------------------------------------------------------------------------------------------------------
 
 
 def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limit) -> ClusterTrace:
     """What two clusters do, without the others. Raises ``NotCounted``."""
-    clusters = _clusters(found.launch)
+    clusters = clusters_of(found.launch)
     numbers = tuple(k % len(clusters) for k in pair[:2])
     both = [found.executions[k] for k in pair[:2]]
     watch = OthersSignal(
@@ -329,7 +298,7 @@ def answer_signalled(
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     found = chosen.found
     total = prod(launch.cluster_counts)
-    clusters = _clusters(launch)
+    clusters = clusters_of(launch)
     answers: list[Answer] = []
     for number, pair in enumerate(chosen.pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(chosen.pairs)} of clusters")
@@ -342,7 +311,7 @@ def answer_signalled(
         answers.append(one)
     if not answers:
         return None
-    said = SAID_OF_BOX.format(len(clusters)) if _is_box(launch) else SAID.format(total)
+    said = SAID_OF_BOX.format(len(clusters)) if is_box(launch) else SAID.format(total)
     if found.decides:
         said = SAID_OF_LAST.format(total)
     return join_pairs(answers, total, said)

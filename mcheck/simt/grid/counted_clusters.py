@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from mcheck.ir.ops import Op
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.count_uses import CountUses
-from mcheck.simt.grid.grid_counter import COUNTED_TYPES, Counter, NotCounted, is_count, with_count
+from mcheck.simt.grid.grid_counter import COUNTED_TYPES, Counter, NotCounted, clusters_of, is_count, with_count
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -38,12 +37,6 @@ class Counted(Execution):
     """Whether it waits until all have counted themselves."""
     left: int | None
     """What the counter holds in the end if it is the last one; ``None`` if that is not known."""
-
-
-def clusters_of(launch: Launch) -> list[Coordinates]:
-    """The coordinates of all clusters."""
-    a, b, c = launch.cluster_counts
-    return [(x, y, z) for z in range(c) for y in range(b) for x in range(a)]
 
 
 # --- executions -----------------------------------------------------------------------------------------------------
@@ -62,7 +55,7 @@ def execute_counted(
         raise NotCounted(LEARNED)
     if uses.misuse is not None:
         raise NotCounted(*uses.misuse)
-    last = counter.first + prod(launch.cluster_counts) - 1
+    last = counter.first + len(clusters_of(launch)) - 1
     others = np.arange(counter.first, last)
     for c in uses.comparisons if drawn != last else ():
         if c.bits != 8 * counter.size or len(set(c.results(drawn, others).tolist())) > 1:
