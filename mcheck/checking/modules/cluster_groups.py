@@ -22,9 +22,10 @@ from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, name_share, share_reason, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.closed_boxes import find_closed_box
 from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.grid_coverage import is_conflict
-from mcheck.checking.modules.signalled_grid import answer_signalled, signalled_box
+from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
@@ -184,12 +185,18 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
         group = follow(boxed, limit, whole=True)
         if group is not None:
             return _better(first.answer, with_residency(boxed, group, follow, question, limit))
-    some = few_clusters(launch)
-    if some is None or limit.is_over():
-        return first.answer
-    group = follow(replace(launch, group=some), limit)
-    assert group is not None
-    return _better(first.answer, _explain(group.answer, first.answer))
+    given = first.answer
+    for number, some in enumerate(few_clusters(launch)):
+        if limit.is_over():
+            break
+        group = follow(replace(launch, group=some), limit)
+        assert group is not None
+        found = _better(first.answer, _explain(group.answer, first.answer))
+        if number == 0 or found.verdict is Verdict.FINDING:
+            given = found
+        if given.verdict is Verdict.FINDING:
+            break
+    return given
 
 
 def _answer_from_pairs(
@@ -208,14 +215,18 @@ def _answer_from_pairs(
     def count(share: Limit) -> Answer | None:
         return answer_counted(module, launch, follow_pair, share)
 
+    def count_in_boxes(share: Limit) -> Answer | None:
+        boxed = find_closed_box(module, launch, share, counts=True)
+        return None if boxed is None else answer_counted(module, boxed, follow_pair, share)
+
     def signal(share: Limit) -> Answer | None:
-        boxed = None if only_choices else signalled_box(module, launch, share)
+        boxed = None if only_choices else find_closed_box(module, launch, share, counts=False)
         return answer_signalled(module, boxed or launch, follow_pair, share, only_choices=only_choices)
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
     why: NotCounted | None = None
-    for argue in [signal] if only_choices else [count, signal]:
+    for argue in [signal] if only_choices else [count, count_in_boxes, signal]:
         try:
             given = argue(share)
             if given is not None:
@@ -286,18 +297,20 @@ def _origin(launch: Launch, box: Extent) -> Extent:
     return x, y, z
 
 
-def few_clusters(launch: Launch) -> tuple[Extent, ...] | None:
-    """A few neighbours of the executed cluster, itself among them; ``None`` if even these are too many threads."""
+def few_clusters(launch: Launch) -> Iterator[tuple[Extent, ...]]:
+    """A few neighbours of the executed cluster along each axis of the grid, itself among them, if they are not too many
+    threads.
+    """
     counts, at = launch.cluster_counts, launch.executed_clusters[0]
-    axis = max(range(3), key=lambda k: (counts[k] > 1, -k))
-    for number in range(min(FEW, counts[axis]), 1, -1):
-        if _is_small(launch, number):
-            low = min(at[axis], counts[axis] - number)
-            places = [[*at] for _ in range(number)]
-            for k, place in enumerate(places):
-                place[axis] = low + k
-            return tuple((x, y, z) for x, y, z in places)
-    return None
+    for axis in (k for k in range(3) if counts[k] > 1):
+        for number in range(min(FEW, counts[axis]), 1, -1):
+            if _is_small(launch, number):
+                low = min(at[axis], counts[axis] - number)
+                places = [[*at] for _ in range(number)]
+                for k, place in enumerate(places):
+                    place[axis] = low + k
+                yield tuple((x, y, z) for x, y, z in places)
+                break
 
 
 def _is_small(launch: Launch, clusters: int) -> bool:

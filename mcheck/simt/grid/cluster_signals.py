@@ -63,13 +63,13 @@ class Signalling(Execution):
 
 def execute_signalling(
     module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None,
-    shapes: dict[object, int], limit: Limit, last: frozenset[int] | None = None,
+    shapes: dict[object, int], limit: Limit, last: frozenset[int] | None = None, *, named: bool = False,
 ) -> Signalling:  # fmt: skip
     """What the cluster of a number does if all that it waits for is there; with ``last``, if these of its draws are the
-    last ones. ``shapes`` numbers operations. Raises ``NotCounted`` if it may learn anything else from other clusters,
-    and ``TicketFound``.
+    last ones. ``shapes`` numbers operations; with ``named`` all that is stored is computed. Raises ``NotCounted`` if
+    it may learn anything else from other clusters, and ``TicketFound``.
     """
-    trace, watch = _trace_alone(module, launch, cluster, number, ticket, limit, last)
+    trace, watch = _trace_alone(module, launch, cluster, number, ticket, limit, last, named=named)
     lanes = lanes_of(trace.program)
     told = {k: watch.told[lane] for k, lane in enumerate(lanes.tolist()) if lane in watch.told}
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket, told=told)
@@ -88,13 +88,13 @@ def execute_signalling(
 
 def _trace_alone(
     module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None, limit: Limit,
-    last: frozenset[int] | None,
+    last: frozenset[int] | None, *, named: bool,
 ) -> tuple[ClusterTrace, OthersSignal]:  # fmt: skip
     """What a cluster does, without its early polls. Raises ``NotCounted`` if one decides more than whether there is a
     wait.
     """
     watch = OthersSignal(launch, (number,), ticket, last=None if last is None else (last,))
-    trace = trace_signalling(module, launch, (cluster,), watch, limit)
+    trace = trace_signalling(module, launch, (cluster,), watch, limit, named=named)
     if len(watch.early) > 1:
         raise NotCounted("several loads decide whether to wait", watch.early[1].span)
     if watch.uses is not None:
@@ -109,13 +109,14 @@ def _trace_alone(
 
 
 def trace_signalling(
-    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit
-) -> ClusterTrace:
+    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit, *,
+    named: bool = False,
+) -> ClusterTrace:  # fmt: skip
     """What these clusters of a grid do together, if all that they wait for is there; ``watch`` leaves early polls
     out.
     """
     some = replace(launch, group=tuple(clusters))
-    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True)
+    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True, named=named)
     recorded = executed.recorded
     drawn = set(watch.words) if watch.ticket is None else {watch.ticket.address}
     if any(o.address in recorded.decisive_atomics - drawn for o in recorded.returned.values()):

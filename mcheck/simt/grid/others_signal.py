@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Self
 
 import numpy as np
@@ -29,7 +28,7 @@ from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.grid.cluster_accesses import Numbers
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import FAILS, EarlyPoll, find_early_test
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
+from mcheck.simt.grid.grid_counter import Counter, NotCounted, clusters_of, counter_at
 from mcheck.simt.grid.kept_operands import Kept, find_kept_waits
 from mcheck.simt.grid.synchronisations import WIDE
 from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
@@ -203,17 +202,23 @@ class OthersSignal:
     def learn(self, rows: list[int], lane: Numbers) -> None:
         """These registers of a lane hold what was waited for, or what an early poll returned."""
 
+    def learn_draw(self, rows: list[int], lane: Numbers) -> None:
+        """These registers of a lane hold a number that it was handed out, as its choice says."""
+
     def _draw(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         size = type_size(statement.opcode.type)
         fetch = self.compiler.fetch(unit, statement.place)
+        rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             mine = self.compiler.guarded(unit, statement.guard, mask)
             for one in _each(mine):
                 lane = np.flatnonzero(one)
                 address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
-                self._hand_out(c, address, size, lane)
+                handed_out = self._hand_out(c, address, size, lane)
                 step(c, one)
+                if handed_out:
+                    self.learn_draw(rows, lane)
                 if self.uses is not None:
                     self.uses.certain = False
             rest = mask & ~mine
@@ -233,14 +238,16 @@ class OthersSignal:
 
         return with_action(self.compiler, unit, statement, before, step)
 
-    def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> None:
-        """Let a lane draw the number of its cluster, or the first or last one of all."""
+    def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> bool:
+        """Let a lane draw the number of its cluster, or the first or last one of all; returns whether it was told which
+        of these.
+        """
         cluster = int(c.lanes.cluster[lane[0]])
         if self.last is not None:
             found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
             if found is None:
-                return
-            number, count = self.drawn.get(int(lane[0]), 0), prod(self.launch.cluster_counts)
+                return False
+            number, count = self.drawn.get(int(lane[0]), 0), len(clusters_of(self.launch))
             is_last = number in self.last[cluster]
             drawn = found.first + (count - 1 if is_last else 0)
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
@@ -250,13 +257,15 @@ class OthersSignal:
             self.words[found.address] = size
             if self.uses is not None:
                 self.uses.certain = is_last
-        elif self.ticket is None:
+            return True
+        if self.ticket is None:
             found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
             if found is not None:
                 raise TicketFound(found)
         elif int(address[0]) == self.ticket.address and size == self.ticket.size:
             drawn = self.ticket.first + self.numbers[cluster]
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
+        return False
 
 
 def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
