@@ -29,15 +29,17 @@ from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.cluster_signals import is_draw, trace_signalling, with_threads
-from mcheck.simt.grid.grid_counter import Counter, NotCounted
+from mcheck.simt.grid.grid_counter import Counter, EndlessLook, NotCounted
 from mcheck.simt.grid.known_bits import EVERY, Bits, anything, compute
 from mcheck.simt.grid.others_signal import OthersSignal
 from mcheck.simt.grid.synchronisations import WIDE
-from mcheck.simt.grid.warp_exploration import NOT_FOLLOWED, Exploration, meeting_places
+from mcheck.simt.grid.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
 from mcheck.simt.grid.word_values import Stored, Words
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.trace_extraction import ClusterTrace
 
+MAX_VISITS = 64
+"""How often a warp may look at the same words at one place, outside of an exploration."""
 FREE = np.uint8(taint.UNKNOWN)
 
 
@@ -53,12 +55,15 @@ class OthersLook(OthersSignal):
     value: Word = field(init=False)
     unknown: Word = field(init=False)
     """By register and lane what is known of an unknown value, and which bits are not."""
+    visits: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """How often warps have been taken over, by place, warp and addresses."""
     meets: dict[int, dict[int, int]] = field(default_factory=dict)
     """By the first place of a function, where the ways of its branches meet."""
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument looks, draws, stores to words, and computations."""
         self.compiler = compiler
+        self.visits.clear()
         self.found.memory = compiler.places.memory
         self.value = np.zeros_like(compiler.lanes.values)
         self.unknown = np.full_like(compiler.lanes.values, EVERY)
@@ -207,6 +212,10 @@ class OthersLook(OthersSignal):
             where = int(to_generic(np.array([address], np.uint64))[0])
             return self.found.look(number, where, size, c.span, final=final)
 
+        visit = at, warp, tuple(self.bits(unit, _place(unit, at)).value[there].tolist())
+        self.visits[visit] = self.visits.get(visit, 0) + 1
+        if self.visits[visit] > MAX_VISITS:
+            raise EndlessLook(ENDLESS, c.span)
         others = (c.status[there] != EXITED) & ~mask[there]
         stops = set(unit.function.labels.values()) if others.any() else ()
         explored = Exploration(unit, self.meets[unit.start], base, look, is_look, self.check_time)
@@ -243,6 +252,12 @@ def _is_word_store(statement: ptx.Statement) -> bool:
     if statement.kind is Kind.STORE:
         return opcode.is_strong and type_size(opcode.type) <= 8
     return statement.kind is Kind.ATOMIC and opcode.has("exch") and type_size(opcode.type) <= 8
+
+
+def _place(unit: Unit, at: int) -> ptx.Operand:
+    """The address of a look, or any operand that is the same each time."""
+    statement = unit.function.body[at - unit.start]
+    return statement.place if statement.kind is Kind.LOAD else ptx.Immediate(0)
 
 
 def _voted(statement: ptx.Statement) -> ptx.Operand:

@@ -107,7 +107,7 @@ class Exploration:
         """Follow the lanes of a warp from a place to the first one that has to be executed otherwise, or one of the
         ``stops`` where other lanes may join them; returns that, and the state. Raises ``NotCounted``.
         """
-        state, start = State(), at
+        state, start, seen = State(), at, set[tuple[object, ...]]()
         while at < len(self.unit.function.body) and (at == start or at not in stops):
             statement = self.unit.function.body[at]
             if statement.kind is Kind.BRANCH:
@@ -117,6 +117,11 @@ class Exploration:
                         break  # lanes diverge, by what is known
                     at, state = self._fork(at, state, mask, final=False, apart=False)
                     continue
+                if following <= at:
+                    key = at, *state.key()
+                    if key in seen:
+                        raise EndlessLook(ENDLESS, statement.span)
+                    seen.add(key)
                 at = following
             elif not self._step(at, statement, state, mask, None, final=False, apart=False):
                 break
@@ -161,15 +166,15 @@ class Exploration:
                     at += 1
                     continue
                 following = self._branch(at, statement, state, mask)
-                if following is not None:
+                if following is not None and following > at:
                     at = following
                     continue
-                if not self._free(statement, state, mask):
+                if following is None and not self._free(statement, state, mask):
                     if not final:
                         self._check_end(at, state, mask, end, apart=apart)
                     at, state = self._diverge(at, state, mask, final=final, apart=apart)
                     continue
-                if not apart and not self._same_way(at, state, mask):
+                if following is None and not apart and not self._same_way(at, state, mask):
                     at, state = self._fork(at, state, mask, final=final, apart=False)
                     continue
                 key = at, *state.key()
@@ -178,6 +183,9 @@ class Exploration:
                         raise EndlessLook(ENDLESS, statement.span)
                     break
                 seen.add(key)
+                if following is not None:
+                    at = following
+                    continue
                 taken, stays = self._ways(at, statement)
                 todo.append((taken, state.copy()))
                 at = stays
