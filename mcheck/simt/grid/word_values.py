@@ -16,7 +16,7 @@ from mcheck.simt.grid.grid_counter import EndlessLook, NotCounted, counter_at
 from mcheck.simt.grid.known_bits import Bits, anything, known
 
 MIXED = "threads of several clusters store to a word that others wait for"
-LATER = "a cluster looks at a word that a later one stores to"
+LATER = "a cluster looks at a word that it, or a later one, stores to afterwards"
 NOT_GIVEN = "the initial value of a word that clusters look at is not given"
 
 
@@ -54,10 +54,12 @@ class Words:
             self.kept.pop(address, None)
 
     def store(self, cluster: int, address: int, one: Stored) -> None:
-        """A cluster stores to a word. Raises ``NotCounted`` if another one does, or has looked at it before."""
+        """A cluster stores to a word. Raises ``NotCounted`` if another one does, or if one up to it has looked at it
+        before: what it found there was not complete.
+        """
         if self.owners.setdefault(address, cluster) != cluster:
             raise NotCounted(MIXED, one.span)
-        if self.lookers.get(address, cluster) < cluster:
+        if self.lookers.get(address, cluster + 1) <= cluster:
             raise EndlessLook(LATER, one.span)
         self.kept.pop(address, None)
         self.stored.setdefault(address, []).append(one)

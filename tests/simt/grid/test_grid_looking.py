@@ -44,6 +44,10 @@ def test_a_broken_scan_is_not(plan: Plan, wrong: str, why: str) -> None:
         assert (judge(plan), found) == ("fine", "proved")
 
 
+def test_a_look_ahead_of_a_store_of_the_same_cluster_is_not_followed() -> None:
+    assert "stores to afterwards" in answer(replace(RIGHT, start=0, first=None, waits="never", stops=None))
+
+
 @pytest.mark.daily
 def test_random_scans_are_judged_by_all_interleavings() -> None:
     rng = random.Random(20)
