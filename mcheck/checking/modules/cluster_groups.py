@@ -25,6 +25,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.closed_boxes import find_closed_box
 from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.looking_grid import answer_looking
 from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
@@ -37,7 +38,7 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.program import Program
 from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
-from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.grid_counter import EndlessLook, NotCounted
 from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_TOGETHER = 8
@@ -120,11 +121,11 @@ def answer_together(
         return given
     by_choices: Answer | Reason | None = None
     if several:  # three clusters draw tickets in six orders
-        by_choices = _answer_from_pairs(module, launch, follow, question, limit, only_choices=True)
+        by_choices = _answer_from_pairs(module, launch, first, follow, question, limit, only_choices=True)
         if isinstance(by_choices, Answer):
             return by_choices
         share = limit.share(seconds)
-    counted = None if small else _answer_from_pairs(module, launch, follow, question, limit)
+    counted = None if small else _answer_from_pairs(module, launch, first, follow, question, limit)
     if isinstance(counted, Answer):
         return counted
     if counted is not None:
@@ -135,7 +136,7 @@ def answer_together(
     else:
         given = _answer_together(launch, first, follow, question, share)
     if small and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
-        counted = _answer_from_pairs(module, launch, follow, question, limit)
+        counted = _answer_from_pairs(module, launch, first, follow, question, limit)
         if isinstance(counted, Answer):
             return counted
         counted = counted if counted is not None and counted.cut else None
@@ -200,7 +201,14 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
 
 
 def _answer_from_pairs(
-    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit, *, only_choices: bool = False
+    module: Module,
+    launch: Launch,
+    first: Followed,
+    follow: Follow,
+    question: Question,
+    limit: Limit,
+    *,
+    only_choices: bool = False,
 ) -> Answer | Reason | None:
     """The answer of a grid by the arguments about clusters that count themselves, or wait for each other's signals, or
     why they do not apply, if there is a counter or a signal at all. ``only_choices``: only if clusters draw tickets, or
@@ -223,15 +231,21 @@ def _answer_from_pairs(
         boxed = None if only_choices else find_closed_box(module, launch, share, counts=False)
         return answer_signalled(module, boxed or launch, follow_pair, share, only_choices=only_choices)
 
+    def look(share: Limit) -> Answer | None:
+        return answer_looking(module, launch, follow_pair, share)
+
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
     why: NotCounted | None = None
-    for argue in [signal] if only_choices else [count, count_in_boxes, signal]:
+    for argue in [signal, look] if only_choices else [count, count_in_boxes, signal, look]:
         try:
             given = argue(share)
             if given is not None:
                 return given
         except NotCounted as error:
+            alone = _waits_alone(launch, first, question) if isinstance(error, EndlessLook) else None
+            if alone is not None:
+                return alone
             why = error if error.counter else why
         except TimeOut:
             return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
@@ -240,6 +254,15 @@ def _answer_from_pairs(
     return (
         None if why is None else Reason(Cause.TIME if why.late else Cause.GAP, f"{NO_PAIR}: {why.why}", span=why.span)
     )
+
+
+def _waits_alone(launch: Launch, first: Followed, question: Question) -> Answer | None:
+    """The answer about a launch whose first cluster waits for words that no cluster before it stores to."""
+    if launch.cooperative or launch.beside or not first.deadlocks or prod(launch.cluster_counts) == 1:
+        return None
+    alone = replace(launch, group=(launch.executed_clusters[0],))
+    stuck = tuple(_not_resident(alone, finding, question.profile) for finding in first.deadlocks)
+    return add_verdict(replace(first.answer, findings=(*first.answer.findings, *stuck)))
 
 
 def _without_scope(given: Followed | None) -> Answer | None:

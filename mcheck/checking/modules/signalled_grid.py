@@ -69,12 +69,11 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
-from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import MemoryMap
 from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
-from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers
+from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import (
     MAX_COUNTED,
@@ -148,7 +147,7 @@ def _find_clusters(
         except TicketFound as found:
             if ticket is not None:
                 raise NotCounted("clusters draw numbers from several words") from None
-            decides = _read_coordinates(module, launch)
+            decides = reads_coordinates(module, launch)
             ticket = None if decides else found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
@@ -247,15 +246,6 @@ def _any_waits(executions: Sequence[Signalling]) -> bool:
 
 def _bytes_of(ticket: Counter | None) -> Sequence[range]:
     return [] if ticket is None else [ticket.bytes]
-
-
-def _read_coordinates(module: Module, launch: Launch) -> bool:
-    """Whether clusters may differ otherwise than by the numbers that they draw."""
-    return any(
-        not COORDINATES.isdisjoint(special_registers(statement))
-        for unit in collect_code(module, launch.entry).units
-        for statement in unit.function.body
-    )
 
 
 def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, Counter]:

@@ -183,7 +183,7 @@ class _Reader(AccessReader):
         """Whether an access draws the ticket, signals, waits or looks."""
         word = self.ticket
         if word is not None and ((at < word.address + word.size) & (at + size > word.address)).any():
-            if not _is_draw(op, inner, at, size, word) or len(threads) != 1:
+            if not is_draw(op, inner, at, size, word) or len(threads) != 1:
                 raise NotCounted("tickets are accessed otherwise than by one atomic of each cluster", op.span)
             self.drawn += 1
             self.span = op.span
@@ -218,7 +218,8 @@ class _Reader(AccessReader):
         )
 
 
-def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
+def is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
+    """Whether an access draws a ticket from a word."""
     if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in WIDE:
         return False
     return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)
