@@ -317,9 +317,9 @@ def _end_wait(c: Cluster, address: Word, size: int, lane: Numbers, wait: Awaited
     """Store what a lane waits for."""
     held, unknown = c.store.load(address, size, lane)
     top = 1 << type_bits(wait.type)
-    if unknown[0] or not wait.accepts(int(held[0])):
+    if unknown[0] or not wait.holds(int(held[0])):
         for value in (wait.right, wait.right + 1, wait.right - 1):
-            if wait.accepts(value % top):
+            if wait.holds(value % top):
                 c.store.save(address, size, lane, np.array([value % top], np.uint64), np.zeros(1, np.uint8))
                 return
 

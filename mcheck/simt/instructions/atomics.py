@@ -230,7 +230,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 c.note_two_valued_lock(int(address[j]), lock.values)
             first = int(given[0][0][j])
             c.counters.record_atomic(op, int(address[j]), size, first, held=not q[0], wanted=True, known=True)
-            if q[0] or not wait.accepts(int(old[0])):
+            if q[0] or not wait.holds(int(old[0])):
                 c.note_failed_polls(one)
                 continue
             c.lock_requests.discard(lane)

@@ -106,7 +106,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             loaded(c, one, found[0])
             (row,) = rows
             assert row is not None
-            held[lane] = not found[0].accepts(int(values[row][lane]))
+            held[lane] = not found[0].holds(int(values[row][lane]))
             if held[lane]:
                 c.meetings.failed_looks.add(lane)
             else:
@@ -158,7 +158,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             values[row][lanes] = value
             if strong and wait is None and j == 0:
                 c.note_loads(lanes, address, value)
-            failed = [wait is not None and not wait.accepts(v) for v in value.tolist()]
+            failed = [wait is not None and not wait.holds(v) for v in value.tolist()]
             if wait is not None:
                 c.note_failed_polls(lanes[failed])
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
