@@ -19,6 +19,7 @@ from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -31,7 +32,6 @@ from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import FAILS, EarlyPoll, find_early_test
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
 from mcheck.simt.grid.kept_operands import FindWait, Kept, find_kept_waits
-from mcheck.simt.grid.synchronisations import WIDE
 from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
 from mcheck.simt.instructions.awaited_values import await_load, find_waits
 from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
@@ -141,7 +141,7 @@ class OthersSignal:
             find_waits(self.compiler, unit, at, size),
             find_kept_waits(self.compiler, unit, at - unit.start, size),
             find_barrier_waits(self.compiler, unit, at, size),
-            op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in WIDE else None,
+            op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in GRID_SCOPES else None,
         )
         guard = statement.guard
 
