@@ -146,7 +146,7 @@ def uncomputed(match: Match) -> Op:
     return unsupported(match, hint="leave arithmetic out, unless control or addresses depend on it")
 
 
-def shared_space(q: Qualifiers, generic: str = "generic") -> str:
+def shared_space(q: Qualifiers) -> str:
     """``.shared`` is ``.shared::cta``; an omitted space is generic addressing."""
-    space = q.get("space", generic)
+    space = q.get("space", "generic")
     return "shared::cta" if space == "shared" else space
