@@ -13,10 +13,12 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
+from mcheck.checking.modules.cluster_groups import OPEN, answer_together
 from mcheck.checking.modules.filled_stages import find_filled_once
+from mcheck.checking.modules.followed_clusters import Followed
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
+from mcheck.checking.modules.residency import waiting_clusters
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
