@@ -68,7 +68,7 @@ def read_family(
         raise NotAlike(f"the number of CTAs is not {parameter} plus a constant")
     for item in objects.values():
         if item.alias_of is not None or item.copies or item.earlier_grid is not None or item.gpus is not None:
-            raise NotAlike(f"{item.name} is no plain variable", item.span)
+            raise NotAlike(f"{item.name} is not a plain variable", item.span)
     reader = _Reader(objects, parameter, first, end, least=max(0, first + 1 - shift.constant))
     threads = threads_of(roles, first, end)
     while True:  # what varies is found in any order of the statements
