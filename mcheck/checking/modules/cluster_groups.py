@@ -45,7 +45,6 @@ COUNTED_SECONDS = 30.0
 TOGETHER = "following clusters together"
 IN_PAIRS = "following pairs of clusters"
 IN_CLASSES = "following a cluster of each class"
-DECIDED = (Verdict.PROVED, Verdict.FINDING)
 PAIR = 2
 """The number of clusters that stand for all if they count themselves."""
 MAX_ASKED = 40
@@ -115,7 +114,7 @@ class _Groups:
         if several:
             share = self._share()
         given = self._follow_groups(share, late=late)
-        counted = None if given.verdict in DECIDED else self._ask_pairs()
+        counted = None if _is_decided(given) else self._ask_pairs()
         if isinstance(counted, Answer):
             return counted
         why = counted if counted is not None and counted.cut else None
@@ -150,12 +149,16 @@ class _Groups:
         return replace(given, cut=given.cut or (given is self.first.answer and share.is_over()))
 
 
+def _is_decided(given: Answer) -> bool:
+    return given.verdict in (Verdict.PROVED, Verdict.FINDING)
+
+
 def _with_late_groups(given: Answer, seconds: float) -> Answer:
     """The answer with the reason that following groups of clusters was not finished in its share of the time."""
     named = replace(given, reasons=name_share(given.reasons, TOGETHER, seconds))
     return (
         named
-        if given.verdict in DECIDED or named.reasons != given.reasons
+        if _is_decided(given) or named.reasons != given.reasons
         else _with_reason(given, share_reason(TOGETHER, seconds))
     )
 
@@ -266,7 +269,7 @@ def _better(alone: Answer, together: Answer) -> Answer:
 
 def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
     """Whether more is known of the launch if several clusters are followed together."""
-    if prod(launch.cluster_counts) == 1 or given.verdict in DECIDED or given.cut:
+    if prod(launch.cluster_counts) == 1 or _is_decided(given) or given.cut:
         return False
     causes = {reason.cause for reason in given.reasons}
     if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
@@ -348,7 +351,7 @@ def answer_by_classes(
         assert one is not None
         executions += one.answer.executions
         cut = cut or one.answer.cut
-        if one.answer.verdict not in DECIDED:
+        if not _is_decided(one.answer):
             if limit.is_over():
                 raise _ClassesLate
             return None

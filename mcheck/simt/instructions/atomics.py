@@ -157,7 +157,7 @@ class _Atomic:
             held[lane] = lane in c.lock_requests
             c.iterations[lane] = c.iterations[lane] + YIELD_AFTER if held[lane] else 0
             if held[lane]:
-                c.meetings.failed_looks.add(lane)
+                c.meetings.failed_polls.add(lane)
         c.pc[held] = c.current_pc
         return asked, held
 

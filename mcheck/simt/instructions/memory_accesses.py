@@ -142,7 +142,7 @@ class _Load:
             assert row is not None
             held[lane] = not found[0].holds(int(self.k.lanes.values[row][lane]))
             if held[lane]:
-                c.meetings.failed_looks.add(lane)
+                c.meetings.failed_polls.add(lane)
             else:
                 c.iterations[lane] = 0
         return out
