@@ -23,6 +23,7 @@ from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZ
 from mcheck.frontend.ptx.module import Guard, Statement
 from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
+from mcheck.simt.execution.assumed_failures import POLL_DECIDES, AssumedFailures
 from mcheck.simt.execution.async_registers import AsyncWrites
 from mcheck.simt.execution.counters import Counters
 from mcheck.simt.execution.cta_pairs import PairMeetings, missing_peer
@@ -104,8 +105,7 @@ class Cluster:
     """By CTA and barrier, who has arrived, with the thread count and whether they block there."""
     standing: Mask = field(init=False)
     arrived: Mask = field(init=False)
-    assumed_failures: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
-    """By lane, the wait that must follow a poll that was assumed to fail: object, parity, location of the use."""
+    assumed_failures: AssumedFailures = field(default_factory=AssumedFailures)
     chosen_spans: dict[int, Span] = field(default_factory=dict)
     """Places whose way is unknown and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
     choice_counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
@@ -424,9 +424,8 @@ class Cluster:
             why = "what was read from other threads" if bits & taint.ORDER else "which lanes converge"
             self.recorded.note_order_dependence(f"control depends on {why}", statement.span)
         if bits & taint.POLL:
-            for lane in np.flatnonzero(mask & ((known & taint.POLL) != 0)).tolist():
-                if lane in self.assumed_failures:
-                    self.assumed_failures[lane] = (*self.assumed_failures[lane][:2], statement.span)
+            for reason in self.assumed_failures.use(mask, known, statement.span):
+                self.recorded.note_gap(reason, statement.span)
         return bits
 
     def choose_predicate(self, row: int, mask: Mask, at: int, span: Span, *, voted: bool = False) -> None:
@@ -448,21 +447,10 @@ class Cluster:
         self.path_condition.choose(row, unknown & way, holds=True)
         self.path_condition.choose(row, unknown & ~way, holds=False)
 
-    def check_assumed_failures(self, mask: Mask, waited: tuple[Word, Word] | None = None) -> None:
-        """Check an operation of these lanes: after a poll whose answer was used, it must be the wait that the poll may
-        save.
-        """
-        if not self.assumed_failures:
-            return
-        for lane in np.flatnonzero(mask).tolist():
-            expected = self.assumed_failures.get(lane)
-            if expected is None or expected[2] is None:
-                continue
-            if waited is not None and (int(waited[0][lane]), int(waited[1][lane])) == expected[:2]:
-                del self.assumed_failures[lane]
-                continue
-            self.recorded.note_gap("the answer of a poll decides more than whether to wait", expected[2])
-            del self.assumed_failures[lane]
+    def check_assumed_failures(self, mask: Mask) -> None:
+        """Check that no answer of a poll has decided about an operation of these lanes."""
+        for span in self.assumed_failures.check(mask):
+            self.recorded.note_gap(POLL_DECIDES, span)
 
     # --- mbarriers -------------------------------------------------------------------------------------------
 

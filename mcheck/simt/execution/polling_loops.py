@@ -34,7 +34,7 @@ MAX_PLACES = 20_000
 
 def is_spin_loop(function: ptx.Function, at: int) -> bool:
     """Whether the poll of an mbarrier at ``at`` is repeated as long as its answer is false, and to no other effect. A
-    loop that follows another poll of the same phase counts as one with it.
+    loop that follows another poll of the same phase counts as one with it, if both order the same.
     """
     statement = function.body[at]
     if statement.guard is not None:
@@ -83,7 +83,7 @@ class PollingLoop:
             return None
         kind, guard = statement.kind, statement.guard
         targets = {r.index for r in statement.defs}
-        if kind is Kind.MBARRIER_WAIT and guard is None and statement.operands[1:] == self.poll.operands[1:]:
+        if kind is Kind.MBARRIER_WAIT and guard is None and self._is_same_poll(statement):
             known |= dict.fromkeys(targets, 0)
             return Step((place + 1,), writes=targets, is_attempt=True)
         if kind is Kind.TRAP:
@@ -99,6 +99,11 @@ class PollingLoop:
             return Step(()) if find_trap(function, place) is not None else None
         _compute(statement, known)
         return Step((place + 1,), targets)
+
+    def _is_same_poll(self, other: ptx.Statement) -> bool:
+        """Whether another poll tests the same phase and orders as much if it succeeds."""
+        one, same = self.poll, other.operands[1:] == self.poll.operands[1:]
+        return same and (one.opcode.orders, one.opcode.scope) == (other.opcode.orders, other.opcode.scope)
 
     def computed_before(self, place: int) -> Iterable[Computation[int]]:
         """The computations directly before a place (``mcheck.ir.spin_loops.Body``)."""

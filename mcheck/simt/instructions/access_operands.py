@@ -13,6 +13,7 @@ from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.simt.execution.assumed_failures import POLL_DECIDES
 from mcheck.simt.execution.cluster import Cluster, MissingParameter
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask, Quality
@@ -50,6 +51,8 @@ def visible_accesses(
         if unknown.any():
             c.recorded.note_gap("the address depends on data and was not followed", statement.span)
             keep &= ~unknown
+        if found & taint.POLL:
+            c.recorded.note_gap(POLL_DECIDES, statement.span)
         if found & (taint.ORDER | taint.CONVERGED):
             c.recorded.note_order_dependence("an address depends on other threads", statement.span)
             c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
@@ -58,6 +61,8 @@ def visible_accesses(
 
 def note_order(c: Cluster, known: Quality, what: str) -> None:
     """Note where an operand depends on the order of threads: its values on other paths are for others to follow."""
+    if (known & np.uint8(taint.POLL)).any():
+        c.recorded.note_gap(POLL_DECIDES, c.span)
     if (known & np.uint8(taint.ORDER | taint.CONVERGED)).any():
         c.recorded.note_order_dependence(f"the {what} depends on the order of threads", c.span)
 

@@ -9,6 +9,7 @@ import numpy as np
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
@@ -19,6 +20,7 @@ from mcheck.semantics import mbarrier
 from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
+from mcheck.simt.execution.assumed_failures import POLL_DECIDES, FailedPoll
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
@@ -129,7 +131,6 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     by_state = op.state is not None
     address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
-    inner = replace(op, dst=None)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes = np.flatnonzero(mask)
@@ -145,23 +146,20 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
             if row is not None:
                 values[row][lanes] = 1
                 known[row][lanes] = 0
-        every = np.zeros(mask.shape, np.uint64), np.zeros(mask.shape, np.uint64)
-        every[0][lanes], every[1][lanes] = address, asked
-        c.check_assumed_failures(mask, every)
         c.note_effect(mask)
         go = mask.copy()
-        for place, what in {(a, b) for a, b in zip(address.tolist(), asked.tolist(), strict=True)}:
+        for (waiting, place, what), those in _waits(c, op, lanes, address, asked).items():
             some = np.zeros_like(mask)
-            some[lanes[(address == place) & (asked == what)]] = True
+            some[those] = True
             end = {"state": Reg(f"state{what}")} if by_state else {"parity": Const(what)}
-            key = (at, place, what)
             made = c.recorded.intern(
-                key,
-                lambda place=place, end=end: ops.Await(  # type: ignore[misc]
-                    inner=replace(inner, address=Const(place), **end), span=op.span, text=op.text, section=op.section
+                (at, place, what, waiting.sem, waiting.scope),
+                lambda waiting=waiting, place=place, end=end: ops.Await(  # type: ignore[misc]
+                    inner=replace(waiting, address=Const(place), dst=None, **end),
+                    span=waiting.span, text=waiting.text, section=waiting.section,
                 ),
-            )
-            c.recorded.append(made, np.flatnonzero(some))
+            )  # fmt: skip
+            c.recorded.append(made, np.array(those))
             phase = c.tokens[what] if by_state else None
             go &= ~some | c.wait_for_phase(some, place, None if by_state else what, phase)
         if (go == mask).all():
@@ -172,9 +170,24 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     return run
 
 
+def _waits(
+    c: Cluster, op: ops.MbarrierWait, lanes: Indices, address: Word, asked: Word
+) -> dict[tuple[ops.MbarrierWait, int, int], list[int]]:
+    """The waits that lanes execute together: what each orders, for which mbarrier, and for which parity or state."""
+    found: dict[tuple[ops.MbarrierWait, int, int], list[int]] = {}
+    for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
+        waiting = op
+        if c.assumed_failures.by_lane.get(lane):
+            waiting, others = c.assumed_failures.wait(c.lanes, lane, place, what, op)
+            for span in others:
+                c.recorded.note_gap(POLL_DECIDES, span)
+        found.setdefault((waiting, place, what), []).append(lane)
+    return found
+
+
 def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
-    """A poll outside a waiting loop is assumed to fail; what its answer decides must be the wait for the same phase. If
-    the answer decides nothing there is no such wait: the poll is recorded by itself, since it has to find an mbarrier.
+    """A poll outside a waiting loop is assumed to fail (``mcheck.simt.execution.assumed_failures``). If its answer
+    decides nothing there is no wait that it could save: it is recorded by itself, since it has to find an mbarrier.
     """
     if op.state is None and not k.is_needed(unit, statement):
         return recording_step(k, unit, statement, at)
@@ -193,7 +206,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
             values[row][lanes] = 0
             known[row][lanes] = taint.POLL | ((sure | also) & taint.UNKNOWN)
         for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
-            c.assumed_failures[lane] = (place, what, None)
+            c.assumed_failures.add(lane, FailedPoll(place, what, op))
         return mask
 
     return run

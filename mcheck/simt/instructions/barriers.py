@@ -15,6 +15,7 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
+from mcheck.simt.execution.assumed_failures import detach
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
@@ -153,7 +154,9 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
         members = _member_masks(mask_of, mask)
         if kind is Kind.VOTE:
             choose_vote(c, k, unit, statement.operands[1], mask, at, statement)
-        given = [(np.broadcast_to(v, mask.shape), np.broadcast_to(q, mask.shape)) for v, q in (s() for s in sources)]
+        given = [
+            (np.broadcast_to(v, mask.shape), detach(np.broadcast_to(q, mask.shape))) for v, q in (s() for s in sources)
+        ]
         made: tuple[Word, ...]
         match kind:
             case Kind.ELECTION:

@@ -19,6 +19,7 @@ from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import READONLY, read_opcode
+from mcheck.simt.execution.assumed_failures import detach
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
@@ -308,7 +309,7 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
         if op is not None and keeps and (op.sem != "weak" or c.strong_writes.latest):
             _note_writes(c, op, address, lanes, given, step)
         for j, (value, q) in enumerate(given):
-            c.store.save(address + np.uint64(j * step), step, lanes, value, q)
+            c.store.save(address + np.uint64(j * step), step, lanes, value, detach(q))
         if space == "local" and sure.any():
             c.store.blur(lanes[sure != 0], sure[sure != 0])
         return mask

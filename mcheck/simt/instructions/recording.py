@@ -19,6 +19,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Reg
 from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map_values import decode
+from mcheck.simt.execution.assumed_failures import POLL_DECIDES
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
 from mcheck.simt.execution.compiler import Compiler, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -74,6 +75,8 @@ def make_recorder(
         for name, fetch in zip(names, fetches, strict=True):
             value, sure = fetch_lanes(fetch, mask, lanes)
             doubt = int(np.bitwise_or.reduce(sure))
+            if doubt & taint.POLL:
+                c.recorded.note_gap(POLL_DECIDES, statement.span)
             if doubt & taint.UNKNOWN:
                 if doubt & taint.MISSING:
                     raise MissingParameter(

@@ -121,8 +121,8 @@ class ParameterWatch(GrowingAddresses):
         self.part[lane] = INSIDE
         self.trace_lengths[lane] = [len(c.recorded.code[lane])]
         self.entered[lane] = (
-            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.assumed_failures.get(lane),
-            list(c.return_stacks[lane]),
+            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(),
+            c.assumed_failures.by_lane.get(lane), list(c.return_stacks[lane]),
         )  # fmt: skip
 
     def _leave(self, c: Cluster, lane: int) -> None:
@@ -134,7 +134,7 @@ class ParameterWatch(GrowingAddresses):
         unlike = ~bad & (self.bad[:, lane] | ~same | (gone != step))  # type: ignore[operator]
         if unlike.any():
             self.irregular_registers.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
-        if peeks != c.assumed_failures.get(lane) or returns != c.return_stacks[lane]:
+        if peeks != c.assumed_failures.by_lane.get(lane) or returns != c.return_stacks[lane]:
             raise Aperiodic("a poll in one iteration on which the next one depends", c.span)
         now[1] = 0
         self.part[lane] = AFTER
