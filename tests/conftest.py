@@ -8,7 +8,14 @@ from collections.abc import Generator
 
 import pytest
 
-pytest_plugins = ["tests.assembler", "tests.compiler", "tests.enumerated", "tests.processor", "tests.tiers"]
+pytest_plugins = [
+    "tests.assembler",
+    "tests.clock",
+    "tests.compiler",
+    "tests.enumerated",
+    "tests.processor",
+    "tests.tiers",
+]
 
 
 def pytest_configure() -> None:

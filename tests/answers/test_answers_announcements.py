@@ -19,7 +19,7 @@ def launched(twin: str) -> tuple[str, dict[str, Any]]:
     return path.read_text(encoding="utf-8"), json.loads((path.parent / "launch.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("twin", "fix", "line", "added"),
     [
@@ -40,7 +40,7 @@ def test_the_fix_is_one(twin: str, fix: str, line: int, added: str) -> None:
     assert check("\n".join(lines), launch, timeout=60).verdict == "proved"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(days=6, least=0)
 def test_the_scope_is_one() -> None:
     text, launch = launched("split_k_tickets/twin3")
     fixes = [f.missing for f in check(text, launch, timeout=60).findings]
@@ -48,7 +48,7 @@ def test_the_scope_is_one() -> None:
     assert check(text.replace("st.release.cta", "st.release.gpu"), launch, timeout=60).verdict == "proved"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("twin", "fix"),
     [

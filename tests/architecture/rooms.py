@@ -7,6 +7,7 @@ The engines are a room each, so that none imports another. ``python -m tests.arc
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -74,13 +75,21 @@ def imports() -> nx.DiGraph:
     graph = nx.DiGraph()
     graph.add_nodes_from(files)
     for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _statements(ast.parse(path.read_text())):
             for target in _targets(node):
                 while target not in files and "." in target:
                     target = target.rpartition(".")[0]
                 if target in files and target != name:
                     graph.add_edge(name, target)
     return graph
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a module, those of its functions and classes too: an import is nowhere else."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, field, ()):
+            yield inner
+            yield from _statements(inner)
 
 
 def _name(path: Path) -> str:

@@ -52,7 +52,7 @@ def compare(name: str) -> None:
     assert same or name in DATA["other"] or name in DATA["dearer"]
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", QUICK)
 def test_a_bug_is_mended_as_its_twin_is(name: str) -> None:
     compare(name)

@@ -50,7 +50,7 @@ def refuse(case: Case, settings: Settings, options: Options) -> Result:
     return found
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("name", "jobs"),
     [
@@ -141,7 +141,7 @@ def answers(folder: Path) -> set[bytes]:
             return set()
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_an_examination_that_was_killed_goes_on(tmp_path: Path) -> None:
     path, cache = tmp_path / "ring.litmus", tmp_path / "cache"
     path.write_text(ring(1, 1), encoding="utf-8")

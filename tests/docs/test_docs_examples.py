@@ -107,7 +107,16 @@ def test_examples_answer_as_they_say(page: str, folder: Path) -> None:
             assert main(["check", str(path)]) == 0, f"{page}: {path.name}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")])
+DEAR = {"fences-in-practice.md"}
+"""Pages whose commands take longer than those of all others."""
+
+
+def turn(page: str) -> object:
+    """A page, with what says when it runs."""
+    return pytest.param(page, marks=pytest.mark.daily(days=4, least=0) if page in DEAR else ())
+
+
+@pytest.mark.parametrize("page", [turn(page) for page in PAGES if blocks(page, "console")])
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no shell to run the commands with")
 def test_commands_print_what_is_shown(page: str, folder: Path, promote: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     write_examples(page, folder)

@@ -53,7 +53,7 @@ def test_good(entry: Entry, model: Model) -> None:
     assert codes(entry.good, f"{entry.code}-good.litmus", model, errors_only=True) == set()
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @MODULES
 def test_modules(entry: Entry) -> None:
     launched = LAUNCHES.get(entry.code, {"grid": entry.grid})

@@ -46,7 +46,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_phase_that_lacks_bytes_says_how_many(

@@ -92,7 +92,7 @@ def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest
     assert contradictions(run_engines(parse(small, "small.litmus"), PLAN.engines))
 
 
-@pytest.mark.daily(days=3, least=0)
+@pytest.mark.daily(least=0)
 def test_metamorphic_pairs() -> None:
     record = Record({})
     run_items(record, 60, lambda k, r: compare_pair(replace(PLAN, engines=("explicit",)), k, r), None)
@@ -100,7 +100,7 @@ def test_metamorphic_pairs() -> None:
     assert set(record.counts["pairs"]) == set(RELATIONS)
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_relation_gives_other_programs(relation: str) -> None:
     made = [RELATIONS[relation](Random(k), draft(Random(f"pairs:{k}"))) for k in range(40)]
@@ -143,7 +143,7 @@ def test_edited_models_are_followed_by_z3(first: int, all_tests: bool, monkeypat
     assert record.counts["tests"]["changed by the edit"] > 0
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_every_edit_is_a_model_and_most_are_others() -> None:
     base = load_model("ptx-9.0")
     changed = 0

@@ -124,7 +124,7 @@ def usual_families() -> frozenset[str]:
     return frozenset(draft(Random(f"usual:{k}")).name for k in range(PER_FAMILY))
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("family", ASKED_FOR)
 def test_what_nobody_asked_for_is_in_no_other_count(family: str) -> None:
     """Item k of a seed is what it was before there was the family."""

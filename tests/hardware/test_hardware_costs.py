@@ -16,7 +16,7 @@ from hardware.costs import LIFTED, Measured, to_costs, to_toml
 from hardware.synchronisations import CASES, Case, write_module
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_module_of_a_case_and_its_base_assemble(case: Case, assembler: Assembler) -> None:
     for base in (False, True):

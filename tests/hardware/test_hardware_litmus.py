@@ -162,7 +162,7 @@ def test_the_assembler_was_seen_to_keep_what_it_had_read(name: str) -> None:
     assert compare(as_seen(seen), seen, load_model("ptx-9.0")).contradicts
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("chip", ["h200", "h100"])
 def test_no_state_was_seen_that_the_model_forbids(chip: str, part: int) -> None:

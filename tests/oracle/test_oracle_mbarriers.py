@@ -114,7 +114,7 @@ def test_blocks_and_spins_are_read() -> None:
         steps(("fence.acq_rel.gpu;",))
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_random_programs() -> None:
     tally, different = compare("test", 200, "explicit")
     assert [(wrong, made.text()) for made, wrong in different] == []

@@ -175,7 +175,7 @@ FIXED = {
 }  # fmt: skip
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", FIXED)
 def test_what_does_not_go_round_with_the_others_is_no_turn(name: str, seen: Seen) -> None:
     text = FIXED[name]

@@ -121,7 +121,7 @@ def test_the_schemas_reject() -> None:
         assert not schema.validate(etree.fromstring("<testsuites><testsuite/></testsuites>"))
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("profile", ["strict", "permissive"])
 def test_every_code(report: Callable, profile: str) -> None:
     entries = [entry for entry in catalogue.all() if not entry.is_module_only]

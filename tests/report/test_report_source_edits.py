@@ -23,7 +23,7 @@ def inserted(label: str) -> tuple[str, ...]:
     return tuple(edit.text.strip() for edit in find_source_edits(result.findings[0], SourceText("", result.program)))
 
 
-@pytest.mark.daily(days=3, least=0)
+@pytest.mark.daily(least=0)
 def test_a_source_without_the_header_of_a_word_gets_inline_ptx() -> None:
     (wait,) = inserted("cuda/cp_async_groups waits-one-group-less")
     assert wait == 'asm volatile("cp.async.wait_group 1;" ::: "memory");'

@@ -99,7 +99,7 @@ OVERWRITES = {
 """By what writes there: how, and what comes behind."""
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize(("write", "then"), OVERWRITES.values(), ids=OVERWRITES.keys())
 def test_what_overwrites_the_word_is_read_as_anything_else(write: str, then: str) -> None:
     ctas = 2 if "st.async" in write else 1  # which is for clusters

@@ -93,7 +93,7 @@ def test_turns_that_are_waited_for_around_a_barrier(edits: tuple[tuple[str, str]
     assert found.verdict == "proved", (found.reason, found.findings)
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("edits", "code"),
     [

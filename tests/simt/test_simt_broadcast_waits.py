@@ -304,7 +304,7 @@ def value_decides(value: int, what: str, *edits: tuple[str, str]) -> str:
     return f"{SIGNALLER}{loop}@!%p1 bra OUT; {decides} OUT: ret;\n}}\n"
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("body", "ctas", "proved"),
     [

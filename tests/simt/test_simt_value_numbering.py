@@ -108,7 +108,7 @@ FRAGMENTS = (
 )
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_the_lines_of_a_matrix_are_followed() -> None:
     launch = {"grid": [1], "block": [32], "params": {"0": {"buffer": 1024}, "1": {"buffer": 1012}}}
     assert check(FRAGMENTS, launch).verdict == "proved"

@@ -160,7 +160,7 @@ FILLED:
 """
 
 
-@pytest.mark.daily(days=3, least=0)
+@pytest.mark.daily(least=0)
 def test_a_size_that_grows_is_not_periodic() -> None:
     launch = {"grid": 1, "params": {"rounds": "any"}}
     assert str(check(GROWING.replace("MORE", ""), launch).verdict) == "proved"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mcheck.answers.result import Answer
+from mcheck.base.budget import use_clock
 from mcheck.checking.check.modules import check_text
+from mcheck.checking.modules import launch_sequence
 from mcheck.checking.run.case import Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.ptx import check
@@ -120,13 +124,22 @@ def test_a_launch_with_any_number_is_not_compared() -> None:
     )
 
 
-def test_launches_that_are_not_reached_in_time() -> None:
+def test_launches_that_are_not_reached_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over when the first one is answered."""
+    now, answered = [0.0], launch_sequence.answer_for_every
+
+    def late(*asked: Any) -> Answer:
+        now[0] += 1000.0
+        return answered(*asked)
+
+    monkeypatch.setattr(launch_sequence, "answer_for_every", late)
     launches = [launch("make", "a", programmatic=False), launch("use", "a")]
     given = from_object({"launches": launches, "buffers": {"a": {"bytes": 4096}}})
-    found = check_text(HEAD + MAKE + kernel("use", WAIT, READ), "<ptx>", given, Settings(timeout=1e-6), Options())
+    with use_clock(lambda: now[0]):
+        found = check_text(HEAD + MAKE + kernel("use", WAIT, READ), "<ptx>", given, Settings(timeout=60), Options())
     assert (found.verdict, found.findings, found.cut) == ("unknown", (), True)
     assert found.covers is not None
-    assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 1, 8)
+    assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 4, 8)
 
 
 FIRST = kernel("first", "st.global.u32 [%rd3], 1;")

@@ -59,7 +59,7 @@ def test_every_protocol_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", PROVED)
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 def test_right_protocols_are_proved_for_every_number(name: str) -> None:
     found = about(text_of(name))
     assert (found.verdict, found.findings, found.covered) == ("proved", (), True)
@@ -81,7 +81,7 @@ def test_other_right_protocols_are_bounded(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "twin"), BROKEN)
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 def test_the_smallest_number_with_an_error_is_found(name: str, twin: int) -> None:
     expected = TWINS[name][twin]
     found = about(text_of(name, twin))

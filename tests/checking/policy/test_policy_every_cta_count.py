@@ -59,7 +59,7 @@ def test_a_role_whose_place_names_the_number_is_there() -> None:
     assert (found.verdict, {f.code for f in found.findings}) == ("finding", {"RACE001"})
 
 
-@pytest.mark.daily(days=3, least=0)
+@pytest.mark.daily(least=0)
 def test_a_size_that_takes_long_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every_cta_count, "PATIENCE", -1.0)
     found = about(LAST_BLOCK.format(order="acq_rel"))

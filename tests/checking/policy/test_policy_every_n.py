@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 
 from mcheck.answers.result import Answer
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, use_clock
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.cat import load_model
@@ -304,7 +303,7 @@ P@cta 0..2, warp 0, lane 0 { for k in 0..N { atom.global.add.u32 r0, [g], 1; } }
 
 def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody has said how much time there is."""
-    monkeypatch.setattr(every_n, "PATIENCE", 0.0)
+    monkeypatch.setattr(every_n, "PATIENCE", -1.0)
     given = about(COUNTER)
     assert given.reason is not None
     assert "nothing was found with N = 0; larger values are not proved safe" in given.reason
@@ -400,13 +399,16 @@ def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
 
 def test_an_error_that_is_found_when_the_time_is_over_is_told() -> None:
     program = parse(RING.format(parity="(k/S)%2", fence=""), "any.litmus", every=True)
+    now = [0.0]
 
     def answer(one: Program, _: float | None) -> Answer:
         given = ask(one, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), "protocol")
-        time.sleep(0.3 if given.findings else 0.0)
+        now[0] += 0.4 if given.findings else 0.0
         return given
 
-    given = every_n.check_every_number(program, 0.3, answer)
+    with use_clock(lambda: now[0]):
+        given = every_n.check_every_number(program, 0.3, answer)
+    assert now[0] > 0.3
     assert given.verdict == "finding"
 
 

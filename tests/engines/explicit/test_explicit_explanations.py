@@ -151,7 +151,7 @@ def test_a_cycle_tells_more_than_an_edge() -> None:
     assert cycle.rank < edge.rank
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("path", ALL[::SAMPLE], ids=lambda path: path.stem)
 def test_a_sample_of_explanations(path: Path) -> None:
     assert not [(f.state, fault) for f in explained(path) for fault in faults(f)]

@@ -29,7 +29,7 @@ L:
 """
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("engine", [enumerate_all, solve])
 @pytest.mark.parametrize("body", [INCREMENT, RELOAD])
 def test_increments(engine: object, body: str) -> None:

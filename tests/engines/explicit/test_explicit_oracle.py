@@ -82,7 +82,7 @@ def trial(kind: str, model: str, examples: int) -> tuple[Callable[[], None], lis
     return run, count
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(("kind", "model"), [(kind, model) for kind, (_, models) in KINDS.items() for model in models])
 def test_engine_and_brute_force_agree(kind: str, model: str) -> None:
     run, count = trial(kind, model, 15)

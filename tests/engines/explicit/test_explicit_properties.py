@@ -204,7 +204,7 @@ def trial(strategy: st.SearchStrategy[str], law: Property, model: str, examples:
     return run
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("law", GENERIC, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("model", MODELS)
 def test_generic(law: Property, model: str) -> None:
@@ -216,7 +216,7 @@ def test_order_of_threads_with_proxies(model: str) -> None:
     trial(tables(proxies=True, most=5), the_order_of_threads_is_nothing, model, 15)()
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("law", ASYNCHRONOUS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("model", ["ptx-9.0", "ptx-9.3"])
 def test_asynchronous(law: Property, model: str) -> None:

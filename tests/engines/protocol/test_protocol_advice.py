@@ -174,7 +174,7 @@ io@cta 0, warp 2 {
 """
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_a_warp_that_arrives_again_before_the_round_is_over() -> None:
     found = errors(AHEAD.replace("NUMBER", "1"))
     assert found

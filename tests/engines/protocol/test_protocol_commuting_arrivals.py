@@ -230,7 +230,7 @@ def drawn(seed: int) -> str:
     )
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(12))
 def test_clusters_that_differ_a_little_are_answered_alike(seed: int) -> None:
     """With the reduction and without it; what is proved with it has no finding without it."""

@@ -47,7 +47,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_protocol_of_real_size_is_proved_from_two_executions(name: str) -> None:
     with processor_time():
@@ -146,7 +146,7 @@ def test_what_may_be_otherwise_is_not_concluded(name: str) -> None:
     assert not stands_for_all(parse(text, "t.litmus"))
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     "announce", ["red.relaxed.gpu.global.add.u32 [c], 1;", "st.relaxed.gpu.global.u32 [c], k + 1;"]
 )

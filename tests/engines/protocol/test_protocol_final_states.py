@@ -231,7 +231,7 @@ def test_load_buffering_through_what_orders_no_memory(text: str, states_of_all: 
     assert len(states(enumerate_all(parse(text, "buffered"), load_model("ptx-9.0")))) == states_of_all
 
 
-@pytest.mark.daily(days=8, least=0)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("first", range(0, 20, 5))
 def test_the_suites(first: int, all_tests: bool, enumerated: Callable[[Path], Answer]) -> None:
     """Every fifth test: ``python -m benchmarks.agreement litmus`` compares all, and Z3 as well."""

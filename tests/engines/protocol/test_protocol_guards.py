@@ -27,7 +27,7 @@ b@cta 0, warp 1, lane 0 {{
 """
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("compared", "guarded", "verdict"),
     [

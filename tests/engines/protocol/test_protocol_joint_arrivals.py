@@ -213,7 +213,7 @@ def drawn(seed: int) -> str:
     return f"PTX drawn {{ .global .u32 c = 0; .global .u32 d[4]; }} {' '.join(roles)}"
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("part", range(4))
 def test_of_random_arrivals_only_those_without_a_finding_are_concluded(part: int) -> None:
     concluded = 0

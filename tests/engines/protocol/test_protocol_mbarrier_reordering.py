@@ -72,7 +72,7 @@ def program(threads: tuple[str, ...]) -> str:
     return HEAD + "\n".join(f"T{k}@cta 0 {{ {code} }}" for k, code in enumerate(threads)) + "\n"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", OVERTAKEN)
 def test_what_may_come_behind_a_later_operation_is_not_proved(name: str) -> None:
     p, model = parse(program(OVERTAKEN[name]), f"{name}.litmus"), load_model("ptx-9.0")
@@ -85,7 +85,7 @@ def test_what_may_come_behind_a_later_operation_is_not_proved(name: str) -> None
     assert not states_of(p, model).complete
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", KEPT)
 def test_what_an_axiom_keeps_in_order_is_proved(name: str) -> None:
     p, model = parse(program(KEPT[name]), f"{name}.litmus"), load_model("ptx-9.0")

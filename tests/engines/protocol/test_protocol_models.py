@@ -431,7 +431,7 @@ def test_a_model_where_arrivals_fall_into_any_round_is_refused(old: str, new: st
         check_axioms(test, compile_model(model))
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("part", ["phase", "barrier", "meet", "rounds", "po & (_ * EXIT)", "exited", "commits"])
 def test_what_nothing_in_a_program_waits_for_need_not_be_in_the_axiom(part: str) -> None:
     parts = ["phase", "phase-order \\ (INIT * _)", "barrier", "meet", "rounds", "po & (_ * EXIT)", "exited", "commits"]

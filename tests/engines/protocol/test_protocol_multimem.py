@@ -26,7 +26,7 @@ def found_by(engine: str, program: Program) -> frozenset[str] | None:
     return codes if given.covered or codes else None
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("first", range(4))
 def test_engines_agree(first: int) -> None:
     compared = 0

@@ -166,7 +166,7 @@ def text(name: str, bodies: tuple[str, ...]) -> str:
     return f"PTX {name}\n{HEAD}" + "\n".join(roles) + "\n"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", BEYOND)
 def test_what_no_interleaving_shows_is_not_proved(name: str) -> None:
     model = load_model("ptx-9.0")
@@ -177,7 +177,7 @@ def test_what_no_interleaving_shows_is_not_proved(name: str) -> None:
     assert found.verdict == "finding" or (found.reason is not None and "interleaving" in found.reason)
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WITHIN)
 def test_what_interleavings_show_is_proved(name: str) -> None:
     found = check(parse(text(name, WITHIN[name]), f"{name}.litmus"), load_model("ptx-9.0"), timeout=30)

@@ -35,7 +35,7 @@ Q@cta 0, warp 1, lane 0 {{
 LOOP = "WAIT: mbarrier.try_wait.parity.shared::cta.b64 {to}, [full], {parity}; @{sense} bra WAIT;"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("peek", ["try_wait", "test_wait"])
 @pytest.mark.parametrize(
     ("loop", "behind", "one"),

@@ -64,7 +64,7 @@ def test_bulk_stores_that_nobody_waits_for_are_proved_with_what_is_for_review() 
     assert [f.code for f in given.answer.findings] == ["UB501"]
 
 
-@pytest.mark.daily(days=8, least=0)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", ["stores-and-reads", "arrives", "few-groups-at-the-end", "one-store-too-many-is-read"])
 def test_what_is_forgotten_of_copies_in_flight_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = family({**RIGHT, **WRONG}[name])

@@ -46,7 +46,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_spin_loop_is_a_wait(name: str) -> None:
     found = check(parse(TEXT.format(loop=LOOPS[name]), "spin.litmus"), load_model("ptx-9.0"), timeout=30)

@@ -57,7 +57,7 @@ def test_released_are_words_of_a_release_or_behind_a_fence(code: str, many: int 
     assert words(code) == many
 
 
-@pytest.mark.daily(days=6, least=0)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("before", ["", "fence.acq_rel.gpu;"])
 def test_the_answer_is_that_of_all_orders(before: str) -> None:
     program = parse(last_block(before, 2), "last.litmus")
@@ -67,7 +67,7 @@ def test_the_answer_is_that_of_all_orders(before: str) -> None:
     assert one.executions < every.executions
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_counts_that_nothing_releases_are_not_run_in_every_order() -> None:
     """Without the fence before them the thread that acquires later adds in any order, with it in all of them."""
     with processor_time():

@@ -35,7 +35,7 @@ def checked(text: str) -> Answer:
     return check(parse(text, "fences.litmus"), load_model("ptx-9.0"), timeout=60)
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("writer", "reader", "verdict"),
     [

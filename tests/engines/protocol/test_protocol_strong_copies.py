@@ -19,7 +19,7 @@ def asked(name: str) -> Answer:
     return check(program, load_model(program.model or "ptx-9.0"))
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_copies_that_the_model_orders_are_proved() -> None:
     for name in (
         "bulk-strong-refill-after-read-wait",

@@ -30,7 +30,7 @@ RELAXED = "st.relaxed.gpu.global.u32 [f], 1;"
 SEEN = "ld.relaxed.gpu.global.u32 r0, [f];"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("give", "after", "take", "then", "told"),
     [

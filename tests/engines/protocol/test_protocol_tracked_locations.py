@@ -154,7 +154,7 @@ b@cta 1 {{ {own}; await ld.acquire.gpu.global.{kind} r1, [f] {compare}; ld.globa
 ADD = "red.release.gpu.global.add.u32 [f], {}"
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("first", "one", "own", "kind", "compare", "verdict"),
     [

@@ -48,7 +48,7 @@ def gaps(text: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer(r"\s+|(?<=[;{}|])", text)), len(text)]
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("form", [BLOCKS, TABLE], ids=["blocks", "table"])
 @pytest.mark.parametrize("filling", [" ", "\n", "// xxxxxxxxxxxxxxxxxxxxxxxxx\n", "(* x *)"], ids=repr)
 def test_blanks_and_comments_cost_their_length(form: str, filling: str) -> None:

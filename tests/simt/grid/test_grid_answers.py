@@ -86,7 +86,7 @@ def test_tiles_numbered_by_bits_and_by_upper_halves_keep_apart(name: str) -> Non
     assert any("do not conflict with it" in a for a in found.assumptions)
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", APART)
 def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
     found = checked(APART[name])
@@ -106,7 +106,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", OPEN)
 def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(
     name: str, all_tests: bool, monkeypatch: pytest.MonkeyPatch
@@ -175,7 +175,7 @@ EARLY = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", EARLY)
 def test_what_is_accessed_before_the_grids_before_have_ended(name: str) -> None:
     body, done = EARLY[name]
@@ -207,7 +207,7 @@ PRIVATE = {
 }
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", PRIVATE)
 def test_what_is_stored_before_can_depend_on_the_coordinates(name: str) -> None:
     """CTAs with odd numbers write to one word, because of what they stored before."""
@@ -240,7 +240,7 @@ FEW = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", FEW)
 def test_a_guard_that_holds_in_few_clusters(name: str) -> None:
     body, answer = FEW[name]

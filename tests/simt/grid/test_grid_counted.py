@@ -175,13 +175,13 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_pairs_prove_a_right_grid(name: str) -> None:
     assert answer(replace(RIGHT[name], clusters=LARGE)) == (Verdict.PROVED, "")
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", WRONG)
 def test_pairs_find_the_error_of_a_wrong_grid(name: str) -> None:
     assert answer(replace(WRONG[name], clusters=LARGE)) == (Verdict.FINDING, "")
@@ -211,7 +211,7 @@ def test_both_answers_about_a_small_grid_are_compared() -> None:
     assert (wrong.pairs.verdict, wrong.whole.verdict, wrong.wrong) == (Verdict.FINDING, Verdict.FINDING, "")
 
 
-@pytest.mark.daily(days=3, least=0)
+@pytest.mark.daily(least=0)
 def test_a_large_grid_is_proved_for_the_launch() -> None:
     plan = Plan(clusters=LARGE)
     found = check(write(plan), launch_of(plan))
@@ -222,7 +222,7 @@ def test_a_large_grid_is_proved_for_the_launch() -> None:
     assert not any("not to touch its memory" in text for text in found.assumptions)
 
 
-@pytest.mark.daily(days=3, least=0)
+@pytest.mark.daily(least=0)
 def test_the_race_of_a_pair_is_found_in_a_large_grid() -> None:
     plan = Plan(clusters=LARGE, unfenced="7")
     found = check(write(plan), launch_of(plan))
@@ -251,7 +251,7 @@ def test_an_argument_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch
     assert "following pairs of clusters takes more than 0.01 s" in (found.reason or "")
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_a_pair_that_takes_too_long_is_out_of_time() -> None:
     plan = Plan(clusters=11, threads=1)
     module, launch = read(plan)

@@ -168,13 +168,13 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_pairs_prove_a_right_barrier(name: str) -> None:
     assert answer(RIGHT[name]) == (Verdict.PROVED, "")
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", BROKEN)
 def test_pairs_do_not_prove_a_broken_barrier(name: str) -> None:
     text, said = BROKEN[name]

@@ -180,19 +180,19 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_pairs_prove_a_right_grid(name: str) -> None:
     assert answer(replace(RIGHT[name], clusters=LARGE)) == (Verdict.PROVED, "")
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", OPEN)
 def test_pairs_leave_a_wrong_grid_open(name: str) -> None:
     assert answer(replace(OPEN[name], clusters=LARGE)) == (None, "the pair is left open")
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", REFUSED)
 def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
     plan, why = REFUSED[name]

@@ -33,18 +33,18 @@ def document(out: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "seconds"}
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("what", ["a number with an error", "every number", "a module"])
 @pytest.mark.parametrize("limit", [0.05, 0.3])
 def test_what_was_cut_does_not_come_again(
     what: str, limit: float, files: dict[str, tuple[object, ...]], mcheck: Callable, tmp_path: Path
 ) -> None:
     command = (*files[what], "--format", "json", "--jobs", 1)
-    whole = document(mcheck(*command, "--timeout", 60).out)
-    cut = document(mcheck(*command, "--timeout", limit, "--cache", tmp_path / "cache").out)
+    whole = document(mcheck(*command, "--cpu-timeout", 60).out)
+    cut = document(mcheck(*command, "--cpu-timeout", limit, "--cache", tmp_path / "cache").out)
     assert cut.get("cut") or cut == whole
-    assert document(mcheck(*command, "--timeout", 60, "--cache", tmp_path / "cache").out) == whole
-    assert document(mcheck(*command, "--timeout", limit, "--cache", tmp_path / "cache").out) == whole, "kept now"
+    assert document(mcheck(*command, "--cpu-timeout", 60, "--cache", tmp_path / "cache").out) == whole
+    assert document(mcheck(*command, "--cpu-timeout", limit, "--cache", tmp_path / "cache").out) == whole, "kept now"
 
 
 def test_the_benchmark_makes_the_same_command_again_and_judges_it() -> None:

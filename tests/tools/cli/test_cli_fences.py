@@ -93,7 +93,7 @@ def test_the_answer_does_not_depend_on_the_processes(mcheck: Run) -> None:
     assert json.loads(alone.out)["results"][0]["needed"]
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(least=0)
 def test_the_launch_of_a_module_may_be_given(mcheck: Run, tmp_path: Path) -> None:
     copy = tmp_path / "groups.ptx"
     shutil.copy(MODULE, copy)

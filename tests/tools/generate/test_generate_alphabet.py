@@ -79,6 +79,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     assert "classic" in (raised.value.hint or "")
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_many_of_everything(tmp_path: Path) -> None:
     """A small file with a great many pairs of ends."""
     notes = [f"n{k}" for k in range(90)]

@@ -84,7 +84,7 @@ def test_a_forbidden_test_names_the_axiom() -> None:
     assert '"Forbidden by Causality of ptx-9.0."' in found.text
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(("alphabet", "size", "every"), [("async", 3, 40), ("cluster", 3, 15), ("tensor", 3, 8)])
 def test_what_is_written_is_read_and_judged(alphabet: str, size: int, every: int) -> None:
     model = load_model("ptx-9.0")

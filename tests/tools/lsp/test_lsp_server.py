@@ -317,7 +317,7 @@ def test_newer_text_stops_a_check_and_nothing_outlives_the_server() -> None:
             workers = descendants(client._server.pid)
             await asyncio.sleep(0.1)
         os.kill(client._server.pid, signal.SIGKILL)
-        for _ in range(100):
+        for _ in range(300):
             if not any(map(alive, workers)):
                 raise Outlived
             await asyncio.sleep(0.1)
