@@ -232,17 +232,17 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
     for path in paths:
         if path.end != "stuck":
             continue
-        looks = [s.events[u] for u in path.stuck if s.events[u].tags & WAITING_TAGS]
-        looks = [e for e in looks if e.mbarrier is not None] or looks  # data that a round reads besides end no loop
-        last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
+        tests = [s.events[u] for u in path.stuck if s.events[u].tags & WAITING_TAGS]
+        tests = [e for e in tests if e.mbarrier is not None] or tests  # data that a round reads besides end no loop
+        last = tests[-1].op if tests else s.events[path.stuck[-1]].op if path.stuck else None
         op = path.at if isinstance(path.at, Await) or last is None else last
         if op is None:
             continue
         codes.append(deadlock_code(op))
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
-        if looks and looks[-1].mbarrier is not None:
-            lack = find_lack(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
-            lacks += [lack.describe(_label(s, looks[-1].mbarrier.address))] if lack else []
+        if tests and tests[-1].mbarrier is not None:
+            lack = find_lack(s, phases_of(prepared, candidate), tests[-1].mbarrier.address)
+            lacks += [lack.describe(_label(s, tests[-1].mbarrier.address))] if lack else []
     message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
     found = _finding(code, profile, message, tuple(waiting), describe_execution(prepared, candidate))

@@ -24,7 +24,7 @@ import numpy as np
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import taint
 from mcheck.ir import ops
-from mcheck.isa.families.common import SCOPES
+from mcheck.ir.scopes import SCOPES
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 
 POLL_DECIDES = "the answer of a poll decides more than whether to wait"

@@ -20,6 +20,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.early_polls import check_comparisons, check_early_poll, wanted_value
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
@@ -27,7 +28,6 @@ from mcheck.simt.grid.kept_operands import check_kept
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
 from mcheck.simt.grid.others_signal import OthersSignal
 from mcheck.simt.grid.synchronisations import (
-    WIDE,
     Synchronisation,
     Told,
     look_of,
@@ -220,6 +220,6 @@ class _Reader(AccessReader):
 
 def is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
     """Whether an access draws a ticket from a word."""
-    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in WIDE:
+    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in GRID_SCOPES:
         return False
     return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)

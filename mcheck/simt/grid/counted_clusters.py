@@ -19,6 +19,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.count_uses import CountUses
@@ -127,7 +128,7 @@ class _Reader(AccessReader):
         if size != self.counter.size or int(at[0]) != self.counter.address or not isinstance(amount, Const):
             return False
         fits = amount.value == 1 if inner.op == "add" else amount.value >= self.last
-        if not fits or inner.scope not in ("gpu", "sys"):
+        if not fits or inner.scope not in GRID_SCOPES:
             return False
         self.counted += 1
         self.span = op.span
@@ -141,7 +142,7 @@ class _Reader(AccessReader):
         test, bound = op.compare
         if not isinstance(bound, Const) or inner.type[0] == "f" or len(inner.dsts) != 1:
             return False
-        if size != self.counter.size or (at != self.counter.address).any() or inner.scope not in ("gpu", "sys"):
+        if size != self.counter.size or (at != self.counter.address).any() or inner.scope not in GRID_SCOPES:
             return False
         holds = {
             "==": int.__eq__,

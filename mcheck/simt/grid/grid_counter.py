@@ -40,10 +40,6 @@ class NotCounted(Exception):
         self.why, self.span, self.counter, self.late = why, span, counter, late
 
 
-class EndlessLook(NotCounted):
-    """A cluster may look at words of others forever if only those before it have been there."""
-
-
 @record(frozen=True, slots=True)
 class Counter:
     """A word of global memory that every cluster adds one to. ``first`` is its initial value."""

@@ -21,6 +21,7 @@ from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import EXITED, Cluster, Step
@@ -29,10 +30,9 @@ from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.cluster_signals import is_draw, trace_signalling, with_threads
-from mcheck.simt.grid.grid_counter import Counter, EndlessLook, NotCounted
+from mcheck.simt.grid.grid_counter import Counter, NotCounted
 from mcheck.simt.grid.known_bits import EVERY, Bits, anything, compute
 from mcheck.simt.grid.others_signal import OthersSignal
-from mcheck.simt.grid.synchronisations import WIDE
 from mcheck.simt.grid.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
 from mcheck.simt.grid.word_values import Stored, Words
 from mcheck.simt.instructions.access_operands import to_generic
@@ -215,7 +215,7 @@ class OthersLook(OthersSignal):
         visit = at, warp, tuple(self.bits(unit, _place(unit, at)).value[there].tolist())
         self.visits[visit] = self.visits.get(visit, 0) + 1
         if self.visits[visit] > MAX_VISITS:
-            raise EndlessLook(ENDLESS, c.span)
+            raise NotCounted(ENDLESS, c.span)
         others = (c.status[there] != EXITED) & ~mask[there]
         stops = set(unit.function.labels.values()) if others.any() else ()
         explored = Exploration(unit, self.meets[unit.start], base, look, is_look, self.check_time)
@@ -240,7 +240,7 @@ def is_look(statement: ptx.Statement) -> bool:
     opcode = statement.opcode
     if statement.kind is not Kind.LOAD or not opcode.is_strong or opcode.vector != 1 or opcode.has("mmio"):
         return False
-    wide = opcode.has("volatile") or opcode.scope in WIDE
+    wide = opcode.has("volatile") or opcode.scope in GRID_SCOPES
     return wide and opcode.space in ("global", "generic") and opcode.type in ("b32", "u32", "s32", "b64", "u64", "s64")
 
 
@@ -304,7 +304,7 @@ def _without_words(trace: ClusterTrace, words: Words) -> ClusterTrace:
     def is_kept(op: Op) -> bool:
         if not isinstance(op, ops.Store | ops.Atomic) or not isinstance(op.address, Const):
             return True
-        strong = op.sem != "weak" and op.scope in WIDE and op.proxy == "generic" and op.multimem is None
+        strong = op.sem != "weak" and op.scope in GRID_SCOPES and op.proxy == "generic" and op.multimem is None
         return not strong or op.address.value not in words.stored or (isinstance(op, ops.Atomic) and op.op != "exch")
 
     threads = tuple(replace(t, code=tuple(filter(is_kept, t.code))) for t in trace.program.threads)

@@ -15,6 +15,7 @@ from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import (
     BARRIERS,
@@ -197,7 +198,7 @@ class AccessRecorder(AccessPlacement):
         packed = 2 if opcode.type.endswith("x2") else 1
         scalar = type_size(opcode.type) // packed
         alone = statement.kind is Kind.REDUCTION or not targets
-        wide = opcode.scope in (None, "gpu", "sys")
+        wide = opcode.scope in (None, *GRID_SCOPES)
         size = type_size(opcode.type) * opcode.vector
         kind = AccessKind(
             REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size

@@ -36,7 +36,7 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.execution.register_reads import places_after
-from mcheck.simt.grid.grid_counter import EndlessLook, NotCounted
+from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.grid.known_bits import EVERY, ONE, ZERO, Bits, anything, compute, known
 
 Lanes = NDArray[np.bool_]
@@ -120,7 +120,7 @@ class Exploration:
                 if following <= at:
                     key = at, *state.key()
                     if key in seen:
-                        raise EndlessLook(ENDLESS, statement.span)
+                        raise NotCounted(ENDLESS, statement.span)
                     seen.add(key)
                 at = following
             elif not self._step(at, statement, state, mask, None, final=False, apart=False):
@@ -180,7 +180,7 @@ class Exploration:
                 key = at, *state.key()
                 if key in seen:
                     if final:
-                        raise EndlessLook(ENDLESS, statement.span)
+                        raise NotCounted(ENDLESS, statement.span)
                     break
                 seen.add(key)
                 if following is not None:
@@ -192,7 +192,7 @@ class Exploration:
             else:
                 found.setdefault(state.key(), state)
         if not found:
-            raise EndlessLook(ENDLESS, self.unit.function.body[end].span)
+            raise NotCounted(ENDLESS, self.unit.function.body[end].span)
         return list(found.values())
 
     def _diverge(self, at: int, state: State, mask: Lanes, *, final: bool, apart: bool) -> tuple[int, State]:
@@ -223,7 +223,7 @@ class Exploration:
         """Execute an instruction that is no branch; ``False`` if it is none that is followed here."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise EndlessLook(ENDLESS, statement.span)
+            raise NotCounted(ENDLESS, statement.span)
         if not self.steps % 256:
             self.check_time()
         kind = statement.kind
@@ -359,7 +359,7 @@ class Exploration:
         """Where all lanes go on; ``None`` if that is not known, or not the same."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise EndlessLook(ENDLESS, statement.span)
+            raise NotCounted(ENDLESS, statement.span)
         taken, stays = self._ways(at, statement)
         if statement.guard is None:
             return taken

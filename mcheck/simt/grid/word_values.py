@@ -12,7 +12,7 @@ from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.ir.memory import MemoryMap
 from mcheck.simt.grid.cluster_accesses import Execution
-from mcheck.simt.grid.grid_counter import EndlessLook, NotCounted, counter_at
+from mcheck.simt.grid.grid_counter import NotCounted, counter_at
 from mcheck.simt.grid.known_bits import Bits, anything, known
 
 MIXED = "threads of several clusters store to a word that others wait for"
@@ -60,7 +60,7 @@ class Words:
         if self.owners.setdefault(address, cluster) != cluster:
             raise NotCounted(MIXED, one.span)
         if self.lookers.get(address, cluster + 1) <= cluster:
-            raise EndlessLook(LATER, one.span)
+            raise NotCounted(LATER, one.span)
         self.kept.pop(address, None)
         self.stored.setdefault(address, []).append(one)
 

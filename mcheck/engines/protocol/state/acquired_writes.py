@@ -14,8 +14,9 @@ from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Placement, Write
-from mcheck.engines.protocol.state.vector_clocks import Vector, join_clocks, scopes_are_mutual
+from mcheck.engines.protocol.state.vector_clocks import Vector, join_clocks
 from mcheck.events.event import Event
+from mcheck.ir.scopes import scopes_are_mutual
 
 NARROW = frozenset((Tag.RESTRICTED, Tag.MBARRIER_INIT_FENCE))
 """Fences that order some operations only."""
