@@ -31,6 +31,7 @@ from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.instructions.access_operands import to_generic
 
 Indices = NDArray[np.int64]
+Varies = Callable[[Unit, ptx.Operand, Fetch, Indices], bool]
 SIGNED = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
 CHANGES = (Kind.STORE, Kind.ATOMIC, Kind.REDUCTION)
@@ -60,7 +61,11 @@ class Comparison:
 
 @dataclass(slots=True)
 class CountUses:
-    """The watch on one execution. ``misuse`` is the first use that is not followed."""
+    """The watch on one execution. ``misuse`` is the first use that is not followed. ``varies`` says whether an operand
+    may differ in other executions, for which this one stands: a number may not be compared with such a one.
+    """
+
+    varies: Varies | None = None
 
     compiler: Compiler = field(init=False)
     comparisons: set[Comparison] = field(default_factory=set)
@@ -207,6 +212,8 @@ class CountUses:
         def before(lanes: Indices) -> Mask:
             counted = [self._is_counted(unit, o, lanes) for o in (a, b)]
             varies = any(c and other for c, other in zip(counted, with_shared, strict=True))
+            if self.varies is not None:
+                varies |= any(self.varies(unit, o, f, lanes) for o, f in zip((a, b), fetches, strict=True))
             if not known or varies or all(counted) or any(self._is_counted(unit, o, lanes) for o in more):
                 return self._other_use(statement, lanes)
             shape = self.compiler.lanes.exists.shape

@@ -15,13 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
+from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Step
-from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.compiler import Compiler, Fetch
+from mcheck.simt.grid.affine_forms import ALWAYS
 from mcheck.simt.grid.cluster_signals import trace_signalling
+from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import wanted_value
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
@@ -46,7 +50,10 @@ class BoxWatch(OthersSignal):
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
         self.grid = GridWatch(cluster_space(self.launch))
-        return OthersSignal.restarted(self)
+        OthersSignal.restarted(self)
+        if self.last is not None and self.in_all:
+            self.uses = CountUses(self._varies)
+        return self
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the steps for both."""
@@ -62,6 +69,10 @@ class BoxWatch(OthersSignal):
         self.grid.set_same(rows, lane)
         for row in rows:
             self.compiler.lanes.quality[row][lane] &= ~np.uint8(taint.ORDER)
+
+    def _varies(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> bool:
+        value, when = self.grid.value(unit, operand, fetch, lanes)
+        return not value.invariant.all() or bool((when != ALWAYS).any())
 
     def _differs(self, row: int, lanes: Indices) -> NDArray[np.bool_]:
         differs: NDArray[np.bool_] = self.grid.conditions(row, lanes) != 0
@@ -104,6 +115,9 @@ def counted_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Fo
     """What the clusters that a launch executes together access, in the coordinates of their box: for each of them, if
     that is the last one to count itself. Raises ``NotCounted``.
 
+    The others draw the first number here. The numbers in between lead to the same as the first one in one box
+    (``mcheck.checking.modules.counted_grid``, condition 3); so they do in all, if all compare them with the same.
+
     An atomic of whose result something depends is no mere reduction, so footprints show that boxes count in words of
     their own.
     """
@@ -114,6 +128,8 @@ def counted_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Fo
         chosen = tuple(ONCE_LAST if k == last else NEVER_LAST for k in range(len(clusters)))
         watch = BoxWatch(launch, tuple(range(len(clusters))), None, last=chosen)
         _trace(module, watch, limit)
+        if watch.uses is not None and watch.uses.misuse is not None:
+            raise NotCounted(*watch.uses.misuse)
         if len(watch.words) != 1:
             raise NotCounted("the clusters of a box do not count themselves in one word")
         found.append(watch.grid.footprint)

@@ -33,6 +33,7 @@ OPEN = {
         fence="@%q bra F;\nfence.acq_rel.gpu;\nF:",
         after="fence.acq_rel.gpu;",
     ),
+    "the last two of the second tile go on": Plan(ask="sub.u32 %r15, %r9, %r1;\nsetp.lt.u32 %p, %r8, %r15;"),
     "the last but one": Plan(ask="setp.ne.u32 %p, %r8, 0;"),
     "the counter of another tile is reset": Plan(reset="st.relaxed.gpu.global.u32 [%a2], 0;"),
     "a CTA that does not count itself": Plan(stray="@%q ret;"),
