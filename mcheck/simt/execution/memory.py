@@ -85,12 +85,21 @@ class Store:
         self.shared[0][first:last], self.shared[1][first:last] = 0, 0
 
     def forget(self, address: int, size: int) -> None:
-        """Mark bytes that an asynchronous operation writes as unknown data."""
-        first, last = self._shared_bytes(address, size)
-        self.shared[1][first:last] = UNKNOWN if self.named else UNKNOWN_NAMELESS
+        """Mark bytes as unknown data that are written by an operation whose values are not followed."""
+        self._forget(self.shared, *self._shared_bytes(address, size))
+        if GLOBAL_BASE <= address < SHARED_BASE:
+            for base, given in zip(self.bases, self.given, strict=True):
+                first, last = max(address - base, 0), min(address - base + size, len(given[0]))
+                if first < last:
+                    self.asked.add(base)
+                    self._forget(given, first, last)
+
+    def _forget(self, memory: tuple[NDArray[np.uint8], Quality], first: int, last: int) -> None:
+        data, known = memory
+        known[first:last] = UNKNOWN if self.named else UNKNOWN_NAMELESS
         if self.named and first < last:
             self.times += 1
-            self.shared[0][first:last] = number_contents(self.times << 32, last - first)
+            data[first:last] = number_contents(self.times << 32, last - first)
 
     def _shared_bytes(self, address: int, size: int) -> tuple[int, int]:
         """From where to where bytes of shared memory are in ``shared``; nothing of any other memory."""
@@ -113,6 +122,7 @@ class Store:
     def write_map(self, address: int, contents: int) -> None:
         """Write a tensor map."""
         if GLOBAL_BASE <= address < SHARED_BASE:
+            self.forget(address, MAP_SIZE)
             self.maps[address] = contents
             return
         parts = _PARTS + np.uint64(address)

@@ -17,7 +17,7 @@ from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import COPIES, MBARRIERS, MULTIMEM, PREFETCHED_COPIES, WARPGROUP, Kind
 from mcheck.semantics import mbarrier
-from mcheck.semantics.tensor_footprint import box_bytes
+from mcheck.semantics.tensor_footprint import box_bytes, extent
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.assumed_failures import POLL_DECIDES, FailedPoll
@@ -260,6 +260,8 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
             targets = found["dst"][0] if isinstance(op, ops.BulkCopy) else found["shared"][0]
             ranks = _ranks(found, j)
             if op.mbar is None:
+                if k.code.stores_decide:
+                    _forget_global(c, op, found, j, size)
                 continue
             for rank in ranks:
                 place, to = int(found["mbar"][0][j]), int(targets[j])
@@ -273,6 +275,16 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
         return mask
 
     return run
+
+
+def _forget_global(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int, size: int) -> None:
+    """Forget what a copy to global memory overwrites, of a tensor all of it."""
+    if isinstance(op, ops.BulkCopy):
+        c.store.forget(int(found["dst"][0][j]), size)
+        return
+    contents = c.store.read_map(int(found["tensor_map"][0][j]))
+    if contents is not None and (spec := decode(contents)) is not None and op.kind == "store":
+        c.store.forget(*extent(spec))
 
 
 def _ranks(found: Operands, j: int) -> list[int | None]:

@@ -66,6 +66,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         rows=rows,
         wanted=wanted,
         stores=stores,
+        forgets=k.code.stores_decide and not stores,
         swaps=swaps,
         variable=None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place)),
         waits=find_waits(k, unit, at, size) if takes else None,
@@ -102,6 +103,8 @@ class _Atomic:
     """Whether they are needed."""
     stores: bool
     """Whether the contents of the word are followed."""
+    forgets: bool
+    """Whether they matter, and are not followed: those of vectors, pairs and words of 128 bits."""
     swaps: bool
     """Whether it is a compare-and-swap of such a word, and its result is needed."""
     variable: Callable[[], tuple[int, int] | None] | None
@@ -205,10 +208,12 @@ class _Atomic:
             c.recorded.decisive_atomics.update(found.tolist())
         if self.stores:
             self._update(c, lanes, address, sure, given, found, bound=bound)
-        else:
-            for row in self.rows:
-                if row is not None:
-                    self.lanes.quality[row][lanes] = taint.UNKNOWN_NAMELESS
+            return
+        for at in address.tolist() if self.forgets else ():
+            c.store.forget(at, self.size * self.elements)
+        for row in self.rows:
+            if row is not None:
+                self.lanes.quality[row][lanes] = taint.UNKNOWN_NAMELESS
 
     def _place_unknown(
         self, c: Cluster, lanes: Indices, address: Word, sure: Quality

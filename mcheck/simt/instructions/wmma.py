@@ -75,6 +75,8 @@ def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         address = to_generic(address) + line * step * np.uint64(bits) // np.uint64(8)
         if not loads:
             c.tensor.record_stores(address, size)
+            for start in address.tolist() if k.code.stores_decide else ():
+                c.store.forget(start, size)
         found, those = visible_accesses(c, statement, address, sure | known, lanes)
         for start, words in pieces if len(those) else ():
             where = found + np.uint64(start)
