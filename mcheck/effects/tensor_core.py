@@ -8,6 +8,7 @@ from mcheck.effects.operands import Operands
 from mcheck.effects.registry import defines_effect
 from mcheck.effects.site import Site
 from mcheck.ir import ops
+from mcheck.ir.missing_cells import missing_cells
 
 
 @defines_effect(ops.TensorCore)
@@ -49,4 +50,8 @@ def _faults(op: ops.TensorCore | ops.TensorMove | ops.TensorCommit) -> Faults:
 
 
 def _there(faults: Faults, site: Site, address: int, size: int) -> bool:
+    missing = missing_cells(address)
+    if missing is not None:
+        faults.add("UB103", f"an access of {size} bytes is to {missing.why(size)}")
+        return False
     return site.locate(faults, address, max(size, 1)) is not None

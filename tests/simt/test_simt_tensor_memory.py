@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.ir.memory import SHARED_BASE, TENSOR_OFFSET, TENSOR_SIZE
+from mcheck.ir.missing_cells import MissingCells, missing_cells
 from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.tensor_memory import Rectangle, TensorMemory
 from mcheck.simt.instructions.instruction_descriptors import Shape, product_footprint
@@ -219,16 +222,28 @@ def test_what_is_left_allocated_hides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "cells"),
     [
-        ("[%r13 + 16]", "[%r13 + 32]"),
-        ("shl.b32 %r12, %r3, 21", "mov.u32 %r12, 0"),
+        ("[%r13 + 16]", "[%r13 + 32]", "columns 32 to 39 in lane 0 of tensor memory: not all of them are allocated"),
+        (
+            "shl.b32 %r12, %r3, 21", "mov.u32 %r12, 0",
+            "in lanes 0 to 31 of tensor memory: only a warp whose number is 0 modulo 4 accesses those",
+        ),
     ],
-)
-def test_what_is_not_there_is_not_accessed(old: str, new: str) -> None:
+)  # fmt: skip
+def test_what_is_not_there_is_not_accessed(old: str, new: str, cells: str) -> None:
     assert old in PRODUCT
     found = ask(PRODUCT.replace(old, new), PRODUCT_LAUNCH)
-    assert {f.code for f in found.findings} >= {"UB103"}
+    assert any(cells in f.message for f in found.findings if f.code == "UB103")
+
+
+def test_addresses_keep_which_cells_are_missing() -> None:
+    for cells in product((0, 31, 128, 255), (0, 511, 2047), (False, True), (0, 3)):
+        lane, column, barred, cta = cells
+        address = MissingCells(lane, column, barred).address(cta)
+        assert missing_cells(address) == MissingCells(lane, column, barred)
+    inside = SHARED_BASE + TENSOR_OFFSET
+    assert [missing_cells(at) for at in (0, SHARED_BASE, inside, inside + TENSOR_SIZE - 1)] == [None] * 4
 
 
 HANDED = (

@@ -44,7 +44,7 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
             continue
         module_text = _relative_files(name_parameters(text, map(_source_text, module.files.values()), module))
         named = reader.parse_module(module_text, name) if module_text != text else module
-        recording = compose_recording(run.lines, named.parameter_names)
+        recording = compose_recording(run.lines, named.parameter_names, dict(named.all_variables))
         if recording is None:
             continue
         path = _write(_stem(name, run.modules), module_text, recording.text, folder, cache)

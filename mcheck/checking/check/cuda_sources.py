@@ -224,7 +224,7 @@ def _recorded(base: PreparedFile, run: ProgramRun, who: str) -> PreparedFile:
         module = _parsed(base.module)
     except InputError as error:
         return replace(base, problem=error)
-    recording = compose_recording(run.lines, module.parameter_names)
+    recording = compose_recording(run.lines, module.parameter_names, dict(module.all_variables))
     if recording is None:
         return replace(base, problem=_launch_unknown(base.path, module, _why_nothing(run, who, module)))
     notes = [f"{base.path}: {recorded_text(recording)} of {who}", *(f"{base.path}: {note}" for note in recording.notes)]

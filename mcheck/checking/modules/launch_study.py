@@ -129,7 +129,7 @@ class LaunchStudy:
         lost = frozenset(n for n in variables if self._contents(number, ("variable", n), AS_BEFORE) == LOST)
         if kept:
             launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
-        return replace(launch, forgotten=lost)
+        return replace(launch, forgotten=launch.forgotten | lost)
 
     def example(self, number: int) -> Launch:
         """A launch with some contents where earlier ones may have written and it is not known what: those of the file,

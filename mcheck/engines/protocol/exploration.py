@@ -31,7 +31,7 @@ from mcheck.engines.protocol.execution.checkpoints import Checkpoints
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
-from mcheck.engines.protocol.fix_search.trials import IsFix
+from mcheck.engines.protocol.fix_search.trials import IsFix, Trial
 from mcheck.engines.protocol.next_prefixes import find_next_prefixes
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
@@ -424,9 +424,9 @@ class Search:
                 return found.severity == "error" and finding_key(found)[1] == key[1]
             return finding_key(found) == key or found.code not in known
 
-        def mends(amendments: Sequence[Amendment]) -> bool:
+        def mends(amendments: Sequence[Amendment]) -> Trial:
             if self.trial_steps > MAX_FIX_STEPS:
-                return False
+                return Trial(passed=False)
             program = apply_amendments(self.program, amendments)
             each = self.steps // max(self.executions, 1) + 1
             few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
@@ -438,18 +438,16 @@ class Search:
             try:
                 trial.run()
             except Unsupported:
-                return False
+                return Trial(passed=False)
             except TimeOut:
                 self.fixes_cut = True
-                return False
+                return Trial(passed=False)
             finally:
                 self.trial_seconds += time.process_time() - before
                 self.trial_steps += trial.steps + sum(len(t.code) for t in program.threads) // 8
-            return (
-                trial.has_consistent_execution
-                and trial.not_followed is None
-                and not any(map(worse, trial.findings.values()))
-            )
+            passed = trial.has_consistent_execution and trial.not_followed is None
+            passed = passed and not any(map(worse, trial.findings.values()))
+            return Trial(passed=passed, executions=trial.executions, whole=not trial.bound_text)
 
         return mends
 

@@ -18,7 +18,7 @@ from mcheck.frontend.ptx.launch_reader import MAX_LAUNCHES
 Line = Mapping[str, Any]
 Memory = tuple[int, int, int, int]
 """A process, an allocation of it, how often the host has filled that, how many launches of other modules there were."""
-_SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu")
+_SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu", "forgotten")
 MAP_BYTES: Final = 128
 _WIDTH: Final = 120
 MOST_NAMES: Final = 3
@@ -64,11 +64,13 @@ def read_lines(text: str) -> list[Line]:
     return found
 
 
-def compose_recording(lines: Iterable[Line], kernels: Mapping[str, Sequence[str]]) -> Recording | None:
-    """The launch file of these kernels, given with the names of their parameters; ``None`` if the program launches none
-    of them.
+def compose_recording(
+    lines: Iterable[Line], kernels: Mapping[str, Sequence[str]], variables: Collection[str] = ()
+) -> Recording | None:
+    """The launch file of these kernels, given with the names of their parameters and the variables of their module;
+    ``None`` if the program launches none of them.
     """
-    made = list(_launches_of(lines, kernels))
+    made = list(_launches_of(lines, kernels, variables))
     kept, again = _without_repetitions(made)
     if not kept:
         return None
@@ -88,14 +90,15 @@ def compose_recording(lines: Iterable[Line], kernels: Mapping[str, Sequence[str]
     return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
 
 
-def _launches_of(lines: Iterable[Line], entries: Collection[str]) -> Iterator[Line]:
+def _launches_of(lines: Iterable[Line], entries: Collection[str], variables: Collection[str]) -> Iterator[Line]:
     """The launches of these kernels. Behind a launch of another module memory is another one, since that may have
-    written it.
+    written it. The variables that hold something else than the module says are those of this module.
     """
     epoch = 0
     for line in lines:
         if line["entry"] in entries:
-            yield {**line, "epoch": epoch}
+            forgotten = [name for name in line.get("forgotten", ()) if name in variables]
+            yield {**line, "epoch": epoch, "forgotten": forgotten}
         else:
             epoch += 1
 

@@ -28,6 +28,7 @@ from mcheck.isa.targets import check_target
 
 FIELDS: Final = (
     "entry", "grid", "block", "cluster", "shared", "first", "params", "assume", "gpu", "programmatic", "cooperative",
+    "forgotten",
 )  # fmt: skip
 SEQUENCE_FIELDS: Final = ("launches", "buffers")
 NOTES: Final = "notes"
@@ -311,7 +312,22 @@ class _LaunchBuilder:
             gpu=self._gpu(),
             programmatic=self._flag("programmatic"),
             cooperative=self._flag("cooperative"),
+            forgotten=self._forgotten(),
         )
+
+    def _forgotten(self) -> frozenset[str]:
+        """The variables that the field names, whatever the module says of their contents."""
+        node = self._given.fields.get("forgotten")
+        if node is None:
+            return frozenset()
+        if not isinstance(node.value, list) or not all(isinstance(name, str) for name in node.value):
+            node.fail("PTX103", what="list of variables", expected='names of the module, such as ["flag"]')
+        known = dict(self._module.all_variables)
+        for name in node.value:
+            if name not in known:
+                expected = "names of variables of the module"
+                node.fail("PTX103", what="list of variables", expected=expected, hint=suggest(name, tuple(known)))
+        return frozenset(node.value)
 
     def _at(self, name: str) -> Node:
         return self._given.fields.get(name) or Node(None, f"/{name}")

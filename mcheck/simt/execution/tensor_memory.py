@@ -19,8 +19,8 @@ from mcheck.ir.memory import (
     TENSOR_LANES,
     TENSOR_OFFSET,
     TENSOR_ROW,
-    TENSOR_SIZE,
 )
+from mcheck.ir.missing_cells import MissingCells, missing_cells
 from mcheck.semantics.collectors import Collector, are_overlapping
 from mcheck.semantics.tensor_rules import AllocationPermit, Fault, use_of_freed
 
@@ -129,20 +129,21 @@ class TensorMemory:
                 word for word in self.result_words if not are_overlapping(places, size, word, RESULT_SIZE)
             }
 
-    def lane_cells(self, cta: int, lane: int, column: int, columns: int) -> Range:
-        """The cells of one lane."""
-        start = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET
+    def lane_cells(self, cta: int, lane: int, column: int, columns: int, *, barred: bool = False) -> Range:
+        """The cells of one lane; an address that stands for them where they are not allocated, or ``barred``."""
         inside = lane < TENSOR_LANES and any(
             at <= column and column + columns <= at + size for at, size in self.ever_allocated.get(cta, ())
         )
-        return start + (lane * TENSOR_ROW + column * CELL if inside else TENSOR_SIZE), columns * CELL
+        if barred or not inside:
+            return MissingCells(lane, column, barred).address(cta), columns * CELL
+        return SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET + lane * TENSOR_ROW + column * CELL, columns * CELL
 
     def rectangle_cells(self, cta: int, address: int, rectangle: Rectangle) -> list[Range]:
-        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all
-        allocated.
+        """The cells of a rectangle at an address, a range for each lane; where they are not all allocated, only those
+        of the first lane that lacks them.
         """
         first, column = address >> COLUMN_BITS, address & COLUMN
         lanes = [first + k for low, high in rectangle.lanes for k in range(low, high)]
         found = [self.lane_cells(cta, lane, column, rectangle.columns) for lane in lanes]
-        nowhere = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET + TENSOR_SIZE
-        return [(nowhere, rectangle.columns * CELL)] if any(at == nowhere for at, _ in found) else found
+        lacking = next((one for one in found if missing_cells(one[0]) is not None), None)
+        return found if lacking is None else [lacking]

@@ -15,7 +15,7 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.ir.memory import CELL, TENSOR_LANES
+from mcheck.ir.memory import CELL
 from mcheck.isa.decode import ILLEGAL
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -88,10 +88,10 @@ def _owners(lanes: Indices, first: int) -> Indices:
 
 
 def _cells(c: Cluster, lane: int, first: int, column: int, columns: int) -> int:
-    """The address of the cells of a lane's row, outside of tensor memory if the warp cannot access it."""
+    """The address of the cells of a lane's row, one that stands for them if the warp cannot access it (9.7.16.8)."""
     row = first + (lane - first) % WARP
     mine = row // WARP == lane % c.lanes.width // WARP % 4
-    return c.tensor.lane_cells(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0]
+    return c.tensor.lane_cells(int(c.lanes.cta[lane]), row, column, columns, barred=not mine)[0]
 
 
 def _check_use(c: Cluster, statement: ptx.Statement, lane: int, column: int, columns: int) -> None:

@@ -11,7 +11,9 @@ from mcheck.cat import load_model
 from mcheck.engines.protocol import exploration
 from mcheck.engines.protocol.exploration import Search
 from mcheck.engines.protocol.findings_answer import check
+from mcheck.engines.protocol.fix_search.trials import IsFix, Trial
 from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Insert
 from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.frontend.litmus import parse
 from mcheck.ir.amendment import apply_amendments
@@ -310,3 +312,38 @@ def test_no_arrival_is_suggested_for_a_phase_that_a_waiter_has_missed(monkeypatc
     (found,) = errors(MISSED)
     assert "Phase 0 of done@0 and the next one completed before" in found.missing
     assert "Nothing signals" not in found.missing
+
+
+HANDED = """PTX handed
+"a flag by relaxed accesses"
+{ .global .b32 data, flag; }
+giver@cta 0, warp 0, lane 0 { st.global.u32 [data], 1; st.relaxed.gpu.global.u32 [flag], 1; }
+taker@cta 1, warp 0, lane 0 { await ld.relaxed.gpu.global.u32 r0, [flag] == 1; ld.global.u32 r1, [data]; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("all_of_them", "fewer", "fences"),
+    [
+        (Trial(passed=True, executions=32), Trial(passed=True, executions=14), 2),
+        (Trial(passed=True, executions=32), Trial(passed=True, executions=32), 1),
+        (Trial(passed=True, executions=5, whole=True), Trial(passed=True, executions=32), 2),
+        (Trial(passed=True, executions=32), Trial(passed=True, executions=3, whole=True), 1),
+    ],
+)
+def test_no_fence_is_left_out_for_which_less_speaks(
+    monkeypatch: pytest.MonkeyPatch, all_of_them: Trial, fewer: Trial, fences: int
+) -> None:
+    """One execution among those that were not tried may need it."""
+
+    def check_of_fixes(self: Search, key: tuple[str, object]) -> IsFix:
+        return lambda amendments: all_of_them if len(amendments) == 2 else fewer
+
+    monkeypatch.setattr(Search, "_make_fix_check", check_of_fixes)
+    ((fix,),) = [error.fixes for error in errors(HANDED)]
+    (step,) = fix.steps
+    assert isinstance(step, Insert)
+    assert len(step.points) == fences
+    last = all_of_them if fences == 2 else fewer
+    said = f"Tried on {last.executions} executions; others may lack more"
+    assert [note.text for note in fix.notes] == ([] if last.whole else [(said,)])

@@ -32,6 +32,9 @@ STUBS = r"""
 LOST(cudaMalloc) LOST(cudaMallocManaged) LOST(cudaMemcpy) LOST(cudaMemset) LOST(cudaLaunchKernel)
 LOST(cudaLaunchKernelExC) LOST(cudaLaunchCooperativeKernel) LOST(cudaStreamCreate)
 LOST(cudaGraphCreate) LOST(cudaGraphAddMemAllocNode) LOST(cudaGraphAddKernelNode) LOST(cudaGraphAddMemFreeNode)
+LOST(cudaMemcpy2D) LOST(cudaMemcpyAsync) LOST(cudaHostAlloc) LOST(cudaMemcpyToSymbol) LOST(cudaMemcpyFromSymbol)
+LOST(__cudaRegisterVar) LOST(__cudaRegisterManagedVar) LOST(cudaGetSymbolAddress)
+LOST(cudaStreamBeginCapture) LOST(cudaStreamEndCapture)
 LOST(cudaGraphInstantiate) LOST(cudaGraphLaunch) LOST(cudaSomethingNew) LOST(__cudaRegisterFunction)
 __attribute__((noinline, aligned(16))) void **__cudaRegisterFatBinary(void *image) { abort(); }
 __attribute__((section(".nv_fatbin"))) static const char image[] = {
@@ -273,3 +276,91 @@ def test_what_a_large_table_points_to_may_have_been_written(tmp_path: Path, cach
     """
     found = ran(tmp_path, cache, main)
     assert [line["allocations"].get("0", {}).get("init") for line in found.lines] == [None, None]
+
+
+COPIES = r"""
+    start();
+    char *x, *y, *z; int n = 7; char own[64], *p;
+    void *arguments[3] = {&x, &x, &n}, *other[3] = {&y, &y, &n}, *both[3] = {&y, &z, &n};
+    cudaMalloc(&y, (size_t)64), cudaMalloc(&x, (size_t)64), cudaMalloc(&z, (size_t)64);
+    cudaMemset(x, 1, (size_t)64), cudaMemset(y, 2, (size_t)64);
+    static char key;
+    __cudaRegisterVar(NULL, &key, &key, "key", 0, (size_t)8, 0, 0);
+"""
+RUN = {"x": GO, "y": GO.replace("arguments", "other"), "yz": GO.replace("arguments", "both")}
+INTO_Y = {
+    "the device": "cudaMemcpy(y, x, (size_t)8, 3);",
+    "in rows": "cudaMemcpy2D(y, (size_t)4, x, (size_t)4, (size_t)4, (size_t)2, 3);",
+    "by the host": "cudaMemcpy(own, x, (size_t)64, 2), cudaMemcpyAsync(y, own, (size_t)8, 1, NULL);",
+    "of what nobody wrote": "cudaMemcpy(y, z + 3, (size_t)8, 3);",
+    "by a third": "cudaMemcpy(z, x, (size_t)64, 3), cudaMemcpy(y, z + 8, (size_t)8, 3);",
+    "by pinned memory": """
+        cudaHostAlloc(&p, (size_t)64, 0), cudaMemcpy(p, x, (size_t)64, 2), cudaMemcpy(y, p, (size_t)8, 1);""",
+    "of a variable": """
+        cudaMemcpyToSymbol(&key, x, (size_t)8, (size_t)0, 3);
+        cudaMemcpyFromSymbol(y, &key, (size_t)8, (size_t)0, 3);""",
+}
+
+
+def told(found: ProgramRun, number: str = "0") -> list[str | None]:
+    """The contents of an allocation at each launch that names it."""
+    lines = [line["allocations"][number] for line in found.lines if number in line["allocations"]]
+    return [about.get("init", {}).get("hex") for about in lines]
+
+
+@pytest.mark.parametrize("way", INTO_Y)
+def test_a_copy_of_unknown_contents_is_unknown(tmp_path: Path, cache: Path, way: str) -> None:
+    """The first launch may have written what is copied; before it, the contents of a copy are known."""
+    refill = "cudaMemset(y, 2, (size_t)64);"
+    main = f"{COPIES} {INTO_Y[way]} {RUN['y']} {refill} {RUN['x']} {INTO_Y[way]} {RUN['y']} return 0;"
+    found = ran(tmp_path, cache, main)
+    assert found.status == 0, found.said
+    before = "01" * 8 + "02" * 56 if way != "of what nobody wrote" else None
+    assert told(found) == [before, None]
+
+
+def test_a_copy_behind_unknown_contents(tmp_path: Path, cache: Path) -> None:
+    """What is in front of unknown bytes is known; all of it is, once the program fills all of it."""
+    main = f"""{COPIES} {RUN["x"]} cudaMemcpy(y + 16, x, (size_t)8, 3); {RUN["y"]}
+    cudaMemset(y, 3, (size_t)32), cudaMemset(y + 32, 4, (size_t)32); {RUN["y"]} return 0;"""
+    assert told(ran(tmp_path, cache, main)) == ["02" * 16, "03" * 32 + "04" * 32]
+
+
+def test_pointers_that_the_record_does_not_tell_are_followed(tmp_path: Path, cache: Path) -> None:
+    """The second launch may write what the table points to, although nothing is known of the table then."""
+    main = f"""{COPIES} cudaMemcpy(x, &z, sizeof z, 1), cudaMemcpy(z, &y, sizeof y, 1); {RUN["x"]}
+    cudaMemset(y, 5, (size_t)64); {RUN["x"]} {RUN["y"]} return 0;"""
+    found = ran(tmp_path, cache, main)
+    assert told(found)[-1] is None
+    versions = [line["allocations"]["0"]["version"] for line in found.lines if "0" in line["allocations"]]
+    assert versions[-1] > versions[0] + 1, "it is not what the program filled either"
+
+
+def test_contents_of_a_captured_launch_are_those_of_the_capture(tmp_path: Path, cache: Path) -> None:
+    """A graph is launched later, and again."""
+    main = f"""{COPIES} cudaStreamBeginCapture(NULL, 0); cudaMemset(x, 3, (size_t)64); {RUN["x"]} {RUN["y"]}
+    void *graph; cudaStreamEndCapture(NULL, &graph); {RUN["y"]} return 0;"""
+    found = ran(tmp_path, cache, main)
+    assert (told(found), told(found, "1")) == ([None, None], ["03" * 64])
+
+
+VARIABLES = r"""
+    start();
+    char *x, *address; int n = 7; static char a, b, c, d; static char *e;
+    void *arguments[3] = {&x, &x, &n}, *pointer[3] = {&address, &x, &n};
+    cudaMalloc(&x, (size_t)64);
+    __cudaRegisterVar(NULL, &a, &a, "a", 0, (size_t)8, 0, 0), __cudaRegisterVar(NULL, &b, &b, "b", 0, (size_t)8, 0, 0);
+    __cudaRegisterVar(NULL, &c, &c, "c", 0, (size_t)8, 0, 0), __cudaRegisterVar(NULL, &d, &d, "d", 0, (size_t)8, 0, 0);
+    __cudaRegisterManagedVar(NULL, &e, &e, "e", 0, (size_t)8, 0, 0);
+"""
+
+
+def test_variables_that_the_host_changes_are_named(tmp_path: Path, cache: Path) -> None:
+    """By a copy, by a fill at the address, by a kernel that is given it, and by itself where they are managed."""
+    main = f"""{VARIABLES} {GO} cudaMemcpyToSymbol(&a, &n, (size_t)4, (size_t)0, 1); {GO}
+    cudaGetSymbolAddress(&address, &b), cudaMemset(address, 1, (size_t)4); {GO}
+    cudaGetSymbolAddress(&address, &c); {GO.replace("arguments", "pointer")} {GO} *(int *)e = 5; {GO} return 0;"""
+    found = ran(tmp_path, cache, main)
+    assert [line.get("forgotten", []) for line in found.lines] == [
+        [], ["a"], ["a", "b"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "e"],
+    ]  # fmt: skip

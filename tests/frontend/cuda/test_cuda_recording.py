@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from mcheck.base.errors import InputError
 from mcheck.frontend.cuda.recording import compose_recording, read_lines
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.reader import parse_module
 
-MODULE = parse_module(
+MODULE_TEXT = (
     ".version 8.7\n.target sm_90a\n.address_size 64\n"
     ".entry k(.param .u64 a, .param .u64 b, .param .u32 n) { ret; }\n.entry l(.param .u64 a) { ret; }"
 )
+MODULE = parse_module(MODULE_TEXT)
 
 
 def at(number: int, offset: int = 0) -> dict[str, Any]:
@@ -164,3 +168,15 @@ def test_streams_and_kernels_of_other_modules_are_noted_or_left_out() -> None:
 
 def test_a_line_that_was_cut_is_left_out() -> None:
     assert read_lines('{"entry": "k"}\n{"entry": "l", "gr') == [{"entry": "k"}]
+
+
+def test_variables_of_the_module_that_hold_something_else() -> None:
+    module = parse_module(MODULE_TEXT.replace(".entry k", ".global .u32 flag;\n.entry k"))
+    launches = [line({"0": at(3)}, {"3": {"bytes": 64}}, **more) for more in ({}, {}, {"forgotten": ["flag", "other"]})]
+    found = compose_recording(launches, module.parameter_names, dict(module.all_variables))
+    assert found is not None
+    assert [one.get("forgotten") for one in found.document["launches"]] == [None, ["flag"]]
+    built = build_launches(module, from_object(found.document))
+    assert [launch.forgotten for launch in built.launches] == [frozenset(), frozenset({"flag"})]
+    with pytest.raises(InputError, match="list of variables"):
+        build_launches(module, from_object({**found.document["launches"][1], "params": {}, "forgotten": ["flags"]}))

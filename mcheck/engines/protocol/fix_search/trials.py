@@ -3,7 +3,8 @@
 A release belongs to the thread whose write is observed, an acquire to the thread that observes it (PTX ISA 9.0 section
 8.8). So the places to try are read off the execution: before each strong write, and after each strong read, by which
 the later access's thread knows of the earlier access in time. Changes that turn out to be unnecessary are removed, one
-after the other.
+after the other: none for which fewer executions speak than for all of the changes, since the one that needs it may be
+among the rest.
 """
 
 from __future__ import annotations
@@ -26,8 +27,27 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import WIDTH
 
-IsFix = Callable[[Sequence[Amendment]], bool]
-"""A test whether the program, so edited, is free of a finding, and has no other one in its place."""
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Whether the executions of an edited program that were followed are free of a finding, with no other one in its
+    place; how many these were, and whether they are all.
+    """
+
+    passed: bool
+    executions: int = 0
+    whole: bool = False
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def replaces(self, other: Trial) -> bool:
+        """Whether what passed here is as sure as what passed ``other``: on all executions, or on as many."""
+        return self.passed and (self.whole or (not other.whole and self.executions >= other.executions))
+
+
+IsFix = Callable[[Sequence[Amendment]], Trial]
+"""A trial of the program, so edited."""
 MAX_PIECES = 10
 """Maximum number of changes to try."""
 
@@ -47,14 +67,18 @@ def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) 
     way = list(find_steps_between(m, old, new))
     scope = _common_scope(m, [old, *way, new])
     pieces = list(_candidate_pieces(way, scope))
-    if not 0 < len(pieces) <= MAX_PIECES or not is_fix([p.amendment for p in pieces]):
+    if not 0 < len(pieces) <= MAX_PIECES:
+        return None
+    tried = is_fix([p.amendment for p in pieces])
+    if not tried:
         return None
     left = pieces
     for piece in reversed(pieces):
         fewer = [p for p in left if p is not piece]
-        if fewer and is_fix([p.amendment for p in fewer]):
-            left = fewer
-    return _describe_fix(m, old, new, way, left, scope, is_fix)
+        if fewer and (trial := is_fix([p.amendment for p in fewer])).replaces(tried):
+            left, tried = fewer, trial
+    fix = _describe_fix(m, old, new, way, left, scope, is_fix)
+    return fix if tried.whole else fix.noted(Note((f"Tried on {tried.executions} executions; others may lack more",)))
 
 
 def suggest_fences_between(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:

@@ -180,7 +180,7 @@ API int cuMemAllocPitch_v2(void **out, size_t *pitch, size_t width, size_t heigh
 API int cuMemFree_v2(void *memory) { return release(memory); }
 API int cuMemFreeAsync(void *memory, void *stream) { (void)stream; return release(memory); }
 API int cuMemFreeHost(void *memory) { return release(memory); }
-#define COPY(name) API int name(void *to, const void *from, size_t size) { memmove(touch(to, size), from, size); return 0; }
+#define COPY(name) API int name(void *to, const void *from, size_t size) { copy(to, from, size); return 0; }
 COPY(cuMemcpy) COPY(cuMemcpyAsync) COPY(cuMemcpyHtoD_v2) COPY(cuMemcpyDtoH_v2) COPY(cuMemcpyDtoD_v2)
 COPY(cuMemcpyHtoDAsync_v2) COPY(cuMemcpyDtoHAsync_v2) COPY(cuMemcpyDtoDAsync_v2)
 static int fill(char *to, const void *value, size_t wide, size_t count) {

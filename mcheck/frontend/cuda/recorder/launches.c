@@ -161,6 +161,15 @@ static void write_parameters(FILE *file, const parameters_t *known, void **argum
   fprintf(file, "}");
 }
 
+/* The variables of modules whose contents are not those of the module. */
+static void write_variables(FILE *file) {
+  const char *name;
+  int count = 0;
+  for (unsigned next = 0; (name = changed_variable(&next));)
+    fprintf(file, count++ ? ", \"%s\"" : ", \"forgotten\": [\"%s\"", name);
+  if (count) fprintf(file, "]");
+}
+
 /* A line of the record: what the host says of the launch, and the memory that it names, which may name more. */
 static void append_line(const char *path, const kernel_t *kernel, const shape_t *shape, const parameters_t *known,
                         void **arguments, void **extra) {
@@ -172,6 +181,7 @@ static void append_line(const char *path, const kernel_t *kernel, const shape_t 
   write_shape(file, kernel->name, shape);
   fprintf(file, ", \"process\": %d, \"gpu\": %d, \"stream\": %d", (int)getpid(), gpu, stream_number(shape->stream));
   if (*lacks) fprintf(file, ", \"missing\": [%s]", lacks);
+  write_variables(file);
   write_parameters(file, known, arguments, extra);
   fprintf(file, ", \"allocations\": {");
   for (unsigned i = 0; i < named.count; ++i) {
@@ -185,7 +195,7 @@ static void append_line(const char *path, const kernel_t *kernel, const shape_t 
   }
   fprintf(file, "}}\n");
   fclose(file);
-  for (unsigned i = 0; i < named.count; ++i) leave(named.of[i]);
+  leave(named.of, named.count);
   int out = open(path, O_WRONLY | O_CREAT | O_APPEND, 0666); /* the processes of a program append, each line at once */
   if (out < 0 || write(out, text, size) != (ssize_t)size) fprintf(stderr, "recorder: %s cannot be written\n", path);
   if (out >= 0) close(out);

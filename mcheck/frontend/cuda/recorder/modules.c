@@ -44,6 +44,7 @@ void *variable(const void *key, size_t size, const char *name) {
   if (!name || declared == sizeof variables / sizeof *variables) return NULL;
   variables[declared].key = key, variables[declared].name = strdup(name), variables[declared].size = size;
   if (allocate(&variables[declared].memory, size, DEVICE)) return NULL;
+  if (size) allocation_at((uintptr_t)variables[declared].memory)->variable = 1;
   return variables[declared++].memory;
 }
 
@@ -53,6 +54,16 @@ void *variable_named(const char *name, size_t *size) {
       if (size) *size = variables[i].size;
       return variables[i].memory;
     }
+  return NULL;
+}
+
+/* The name of a variable whose contents are not those of its module, from number `*next` on; NULL behind the last. */
+const char *changed_variable(unsigned *next) {
+  while (*next < declared) {
+    unsigned i = (*next)++;
+    const allocation_t *at = allocation_at((uintptr_t)variables[i].memory);
+    if (at && is_changed(at)) return variables[i].name;
+  }
   return NULL;
 }
 

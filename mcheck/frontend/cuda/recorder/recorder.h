@@ -38,26 +38,39 @@ typedef struct { int id; int pad; union { char bytes[64]; dim3_t cluster; int fl
 /* --- memory.c: device memory ---------------------------------------------------------------------------------------- */
 
 enum { HOST = 1, DEVICE = 2, MANAGED = 3 }; /* cudaMemoryType */
+enum { MARKED = 1 << 14 };                  /* the front of an allocation: the bytes whose contents are followed */
 typedef struct {
   char *start;
   size_t size;
   int kind, foreign, gpu, graph, used; /* used: kernels may have written it */
-  unsigned number, version;
-  size_t known;  /* first bytes that the host has written since then */
+  int variable, changed;               /* of a module: whether more than its kernels, by its name, may have written it */
+  unsigned number, version, left;                /* left: the latest launch that may have written it */
+  unsigned char *state;                          /* of each byte of the front */
   uint64_t digest;
 } allocation_t;
 int allocate(void **out, size_t size, int kind);
 int allocate_for_graph(void **out, size_t size);
 int adopt(void *memory, size_t size, int kind);
 int release(void *memory);
-const allocation_t *allocation_at(uint64_t pointer);
-const allocation_t *allocation_number(unsigned number);
+allocation_t *allocation(unsigned i);
+allocation_t *allocation_at(uint64_t pointer);
+allocation_t *allocation_number(unsigned number);
 long long rest(uint64_t pointer);
+size_t front(const allocation_t *at);
+int patterned(const allocation_t *at, size_t i);
+
+/* --- contents.c: what is known of them -------------------------------------------------------------------------------- */
+
 size_t filled(const allocation_t *at);
+int is_changed(const allocation_t *at);
+void begin_foreign(allocation_t *at);
+void end_foreign(const allocation_t *at);
 void *touch(void *memory, size_t size);
+void *copy(void *to, const void *from, size_t size);
 void notice(unsigned number);
-void leave(unsigned number);
+void leave(const unsigned *numbers, unsigned count);
 int forget_contents(void);
+void distrust_program(void);
 
 /* --- tensor_maps.c -------------------------------------------------------------------------------------------------- */
 
@@ -80,6 +93,7 @@ int parameters(const kernel_t *kernel, parameters_t *found);
 void *variable(const void *key, size_t size, const char *name);
 void *variable_named(const char *name, size_t *size);
 size_t variable_size(const void *key);
+const char *changed_variable(unsigned *next);
 
 /* --- launches.c: writing -------------------------------------------------------------------------------------------- */
 

@@ -24,6 +24,7 @@ API void __cudaRegisterVar(void **handle, char *key, char *address, const char *
 API void __cudaRegisterManagedVar(void **handle, void **key, char *address, const char *name, int external, size_t size, int constant, int global) {
   (void)handle, (void)address, (void)external, (void)constant, (void)global;
   *key = variable(key, size, name);
+  if (size && *key) allocation_at((uintptr_t)*key)->kind = MANAGED;
 }
 
 static struct { dim3_t grid, block; size_t shared; void *stream; } pushed[64];
@@ -199,7 +200,9 @@ API int cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority
 API int cudaStreamGetPriority(void *stream, int *priority) { (void)stream; *priority = 0; return 0; }
 API int cudaStreamGetFlags(void *stream, unsigned *flags) { (void)stream; *flags = 0; return 0; }
 API int cudaStreamIsCapturing(void *stream, int *status) { (void)stream; *status = 0; return 0; }
-API int cudaStreamEndCapture(void *stream, void **graph) { (void)stream; *graph = new_handle(); return 0; }
+/* What is captured runs later, and again: no contents of now hold then, and what it fills then is not filled now. */
+API int cudaStreamBeginCapture(void *stream, int mode) { (void)stream, (void)mode; return forget_contents(); }
+API int cudaStreamEndCapture(void *stream, void **graph) { (void)stream; *graph = new_handle(); return forget_contents(); }
 API int cudaEventCreate(void **event) { *event = new_handle(); return 0; }
 API int cudaEventCreateWithFlags(void **event, unsigned flags) { (void)flags; return cudaEventCreate(event); }
 API int cudaEventElapsedTime(float *ms, void *a, void *b) { (void)a, (void)b; *ms = 1; return 0; }
@@ -228,9 +231,11 @@ API int cudaGraphAddMemAllocNode(void **node, void *graph, void *const *before, 
   return allocate_for_graph(&about->start, about->size);
 }
 #define NODE(name) API int name(void **node) { *node = new_handle(); return 0; }
-NODE(cudaGraphAddMemFreeNode) NODE(cudaGraphAddMemcpyNode) NODE(cudaGraphAddMemcpyNode1D) NODE(cudaGraphAddMemcpyNodeToSymbol)
-NODE(cudaGraphAddMemcpyNodeFromSymbol) NODE(cudaGraphAddMemsetNode) NODE(cudaGraphAddHostNode) NODE(cudaGraphAddEmptyNode)
+NODE(cudaGraphAddMemFreeNode) NODE(cudaGraphAddMemsetNode) NODE(cudaGraphAddHostNode) NODE(cudaGraphAddEmptyNode)
 NODE(cudaGraphAddChildGraphNode) NODE(cudaGraphAddEventRecordNode) NODE(cudaGraphAddEventWaitNode)
+#define COPY_NODE(name) API int name(void **node) { distrust_program(); *node = new_handle(); return 0; }
+COPY_NODE(cudaGraphAddMemcpyNode) COPY_NODE(cudaGraphAddMemcpyNode1D) COPY_NODE(cudaGraphAddMemcpyNodeToSymbol)
+COPY_NODE(cudaGraphAddMemcpyNodeFromSymbol)
 NOTHING(cudaGraphAddDependencies)
 API int cudaGraphInstantiateWithFlags(void **made, void *graph) { return cudaGraphInstantiate(made, graph); }
 API int cudaLaunchHostFunc(void *stream, void (*call)(void *), void *data) { (void)stream; call(data); return 0; }
@@ -240,7 +245,7 @@ API int cudaStreamAddCallback(void *stream, void (*call)(void *, int, void *), v
   return 0;
 }
 NOTHING(cudaStreamDestroy) NOTHING(cudaStreamSynchronize) NOTHING(cudaStreamSynchronize_ptsz) NOTHING(cudaStreamQuery)
-NOTHING(cudaStreamWaitEvent) NOTHING(cudaStreamWaitEvent_ptsz) NOTHING(cudaStreamBeginCapture) NOTHING(cudaStreamSetAttribute)
+NOTHING(cudaStreamWaitEvent) NOTHING(cudaStreamWaitEvent_ptsz) NOTHING(cudaStreamSetAttribute)
 NOTHING(cudaStreamAttachMemAsync) NOTHING(cudaEventDestroy) NOTHING(cudaEventRecord) NOTHING(cudaEventRecord_ptsz)
 NOTHING(cudaEventRecordWithFlags) NOTHING(cudaEventSynchronize) NOTHING(cudaEventQuery) 
 NOTHING(cudaGraphUpload) NOTHING(cudaGraphDestroy) NOTHING(cudaGraphExecDestroy)
@@ -269,7 +274,7 @@ API int cudaFree(void *memory) { return release(memory); }
 API int cudaFreeAsync(void *memory, void *stream) { (void)stream; return release(memory); }
 API int cudaFreeAsync_ptsz(void *memory, void *stream) { return cudaFreeAsync(memory, stream); }
 API int cudaFreeHost(void *memory) { return release(memory); }
-API int cudaMemcpy(void *to, const void *from, size_t size, int kind) { (void)kind; memmove(touch(to, size), from, size); return 0; }
+API int cudaMemcpy(void *to, const void *from, size_t size, int kind) { (void)kind; copy(to, from, size); return 0; }
 API int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *stream) {
   (void)stream;
   return cudaMemcpy(to, from, size, kind);
@@ -281,8 +286,8 @@ API int cudaMemcpyAsync_ptsz(void *to, const void *from, size_t size, int kind, 
 API int cudaMemcpyPeer(void *to, int there, const void *from, int here, size_t size) { (void)there; return cudaMemcpy(to, from, size, here); }
 API int cudaMemcpyPeerAsync(void *to, int there, const void *from, int here, size_t size) { return cudaMemcpyPeer(to, there, from, here, size); }
 API int cudaMemcpy2D(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height, int kind) {
-  (void)kind, touch(to, 0);
-  for (size_t row = 0; row < height; ++row) memmove(to + row * to_pitch, from + row * from_pitch, width);
+  (void)kind;
+  for (size_t row = 0; row < height; ++row) copy(to + row * to_pitch, from + row * from_pitch, width);
   return 0;
 }
 API int cudaMemcpy2DAsync(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height, int kind, void *stream) {
@@ -294,8 +299,7 @@ API int cudaMemsetAsync(void *to, int value, size_t size, void *stream) { (void)
 API int cudaMemset_ptds(void *to, int value, size_t size) { return cudaMemset(to, value, size); }
 API int cudaMemsetAsync_ptsz(void *to, int value, size_t size, void *stream) { return cudaMemsetAsync(to, value, size, stream); }
 API int cudaMemset2D(char *to, size_t pitch, int value, size_t width, size_t height) {
-  touch(to, 0);
-  for (size_t row = 0; row < height; ++row) memset(to + row * pitch, value, width);
+  for (size_t row = 0; row < height; ++row) memset(touch(to + row * pitch, width), value, width);
   return 0;
 }
 API int cudaGetSymbolAddress(void **out, const void *key) { *out = variable(key, 0, NULL); return *out ? 0 : 13; /* cudaErrorInvalidSymbol */ }
@@ -304,7 +308,7 @@ API int cudaMemcpyToSymbol(const void *key, const void *from, size_t size, size_
   char *to = variable(key, 0, NULL);
   (void)kind;
   if (!to || offset + size > variable_size(key)) return 13;
-  memcpy(touch(to + offset, size), from, size);
+  copy(to + offset, from, size);
   return 0;
 }
 API int cudaMemcpyToSymbolAsync(const void *key, const void *from, size_t size, size_t offset, int kind, void *stream) {
@@ -315,7 +319,7 @@ API int cudaMemcpyFromSymbol(void *to, const void *key, size_t size, size_t offs
   const char *from = variable(key, 0, NULL);
   (void)kind;
   if (!from || offset + size > variable_size(key)) return 13;
-  memcpy(to, from + offset, size);
+  copy(to, from + offset, size);
   return 0;
 }
 API int cudaMemcpyFromSymbolAsync(void *to, const void *key, size_t size, size_t offset, int kind, void *stream) {
