@@ -289,6 +289,7 @@ class Runner:
             store.zero(SYSTEM_BYTES)
             cluster.recorded.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
+        cluster.check_assumed_failures(lanes.exists)
         for lane in list(cluster.assumed_failures.by_lane):
             cluster.recorded.append_polls(lane, None)
         cluster.confirm_meetings(lanes.exists)

@@ -200,6 +200,14 @@ AWAITED = f"""FREE:
         ),
         pytest.param("bar.sync 0;", poll_then("bar.sync 0;", 0) + READ, ("finding",), id="before the init"),
         pytest.param(
+            "bar.sync 0;", f"bar.sync 0;{STRONG} %p, [full], 0; @%p st.shared.u32 [x], 2;", ("finding", "bounded"),
+            id="a poll for a last store",
+        ),
+        pytest.param(
+            "bar.sync 0;", f"bar.sync 0;{STRONG} %p, [full], 1; @!%p bra OVER; st.shared.u32 [x], 2; OVER:",
+            ("finding", "bounded"), id="a poll for a last block",
+        ),
+        pytest.param(
             "bar.sync 0;", "bar.sync 0;mov.b64 %d, 0;mbarrier.test_wait.shared::cta.b64 %p, [full], %d;", ("finding",),
             id="no state",
         ),
