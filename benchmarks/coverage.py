@@ -27,7 +27,6 @@ from mcheck.base.errors import McheckError
 from mcheck.base.resources import litmus
 from mcheck.cat import load_model
 from mcheck.cat.ast import Check, Let, LetRec, Model, Node, Op1, Op2, Statement
-from mcheck.cat.pretty import show, show_statement
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
@@ -36,6 +35,7 @@ from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.tools.generate.alphabet import load
 from mcheck.tools.generate.judge import generate
+from tests.cat.pretty import show, show_statement
 
 SAMPLES = (
     ("families", 4, 1), ("oneway", 2, 1), ("oneway", 3, 1), ("async", 2, 1), ("tensor", 2, 1), ("cluster", 2, 1),

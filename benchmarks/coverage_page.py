@@ -20,9 +20,9 @@ from typing import NamedTuple
 from benchmarks.coverage import SAMPLES, SECONDS, Edit, edits, test
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
-from mcheck.cat.pretty import show_statement
 from mcheck.tools.generate.alphabet import load
 from mcheck.tools.generate.judge import generate
+from tests.cat.pretty import show_statement
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "coverage.md"

@@ -17,6 +17,7 @@ from mcheck.events.event import Path
 from mcheck.events.structure import Node, Structure
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding, format_range
+from mcheck.findings.fix import Fix, Fixes
 from mcheck.findings.trace import Reads, Signals, StepEffect, StepPart, Trace, WaitResult, Writer, Writes
 from mcheck.ir.memory import MBARRIER_BYTES
 from mcheck.ir.ops import Await
@@ -150,7 +151,7 @@ def _finding(
         severity=entry.severity(profile),
         message=message,
         accesses=accesses,
-        missing=entry.remedy_for(message),
+        fixes=(entry.fix_for(message),),
         section=entry.section_for(section),
         trace=trace,
     )
@@ -172,20 +173,20 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     what = " and ".join(f"the {a.proxy} {a.action} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
-    fix, lack = _advise(prepared, flag, entry.code) if len(nodes) == len(accesses) == 2 else ("", "")
+    fixes, lack = _advise(prepared, flag, entry.code) if len(nodes) == len(accesses) == 2 else ((), "")
     message = ": ".join(filter(None, (message, lack)))
     found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
-    return [replace(found, missing=fix or found.missing)]
+    return [replace(found, fixes=fixes or found.fixes)]
 
 
-def _advise(prepared: Prepared, flag: FlagReport, code: str) -> tuple[str, str]:
-    """The fix for a flagged pair, and what it lacks; empty if no order of the steps shows the candidate."""
+def _advise(prepared: Prepared, flag: FlagReport, code: str) -> tuple[Fixes, str]:
+    """The fixes for a flagged pair, and what it lacks; empty if no order of the steps shows the candidate."""
     from mcheck.answers.advice.races import advise_on_race  # these start late: most programs have no race
     from mcheck.answers.candidate_graph import graph_of
 
     graph = graph_of(prepared, flag.candidate, flag.pair)
     advice = advise_on_race(graph, code) if graph is not None else None
-    return (advice.fix, advice.lack) if advice is not None else ("", "")
+    return (advice.fixes, advice.lack) if advice is not None else ((), "")
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
@@ -227,25 +228,25 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
     s = prepared.s
     waiting: list[Access] = []
     codes: list[str] = []
-    lacks: list[str] = []
+    lacks: list[Fix] = []
     for path in paths:
         if path.end != "stuck":
             continue
-        looks = [s.events[u] for u in path.stuck if s.events[u].tags & WAITING_TAGS]
-        looks = [e for e in looks if e.mbarrier is not None] or looks  # data that a round reads besides end no loop
-        last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
+        tests = [s.events[u] for u in path.stuck if s.events[u].tags & WAITING_TAGS]
+        tests = [e for e in tests if e.mbarrier is not None] or tests  # data that a round reads besides end no loop
+        last = tests[-1].op if tests else s.events[path.stuck[-1]].op if path.stuck else None
         op = path.at if isinstance(path.at, Await) or last is None else last
         if op is None:
             continue
         codes.append(deadlock_code(op))
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
-        if looks and looks[-1].mbarrier is not None:
-            lack = find_lack(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
-            lacks += [lack.describe(_label(s, looks[-1].mbarrier.address))] if lack else []
+        if tests and tests[-1].mbarrier is not None:
+            lack = find_lack(s, phases_of(prepared, candidate), tests[-1].mbarrier.address)
+            lacks += [lack.describe(_label(s, tests[-1].mbarrier.address))] if lack else []
     message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
     found = _finding(code, profile, message, tuple(waiting), describe_execution(prepared, candidate))
-    return replace(found, missing=" ".join(dict.fromkeys([*lacks, found.missing])))
+    return replace(found, fixes=tuple(dict.fromkeys([*lacks, *found.fixes])))
 
 
 def _label(s: Structure, address: int) -> str:

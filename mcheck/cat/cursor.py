@@ -43,11 +43,11 @@ class Cursor:
             return f'"{self.texts[self.at]}"'
         return f"the keyword {kind}" if kind in KEYWORDS else self.texts[self.at]
 
-    def wrong(self, expected: str, hint: str | None = None) -> InputError:
+    def wrong(self, expected: str) -> InputError:
         kind = self.kinds[self.at]
         if kind in FOREIGN or kind in ("{", "'", "++", "||", "->"):
             return error("CAT012", self.span(), what=self.texts[self.at])
-        return error("CAT010", self.span(), expected=expected, found=self.found(), hint=hint)
+        return error("CAT010", self.span(), expected=expected, found=self.found())
 
     def take(self, kind: str, expected: str | None = None) -> int:
         if self.kinds[self.at] != kind:

@@ -61,7 +61,7 @@ class Operands:
         """An operand that is a list."""
         value = self.values[name]
         if not isinstance(value, tuple):
-            raise InternalError(f"operand {name} is no list")
+            raise InternalError(f"operand {name} is not a list")
         return tuple(x for x in value if isinstance(x, int))
 
     def ranges(self, name: str) -> tuple[tuple[int, int], ...]:

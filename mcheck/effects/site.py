@@ -127,7 +127,7 @@ class Site:
         if instance is None:
             return None
         if not instance.object.copies or form.distance is None:
-            faults.add("UB111", f"{instance.label} is no multimem address")
+            faults.add("UB111", f"{instance.label} is not a multimem address")
             return None
         return self.at(address)
 

@@ -36,19 +36,17 @@ def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
     return _rendezvous(e, op, state, BarrierStep(key, op.kind, count, op.aligned, id(op), where), op.kind != "arrive")
 
 
-def _rendezvous(
-    e: Emitter, op: Op, state: State, step: BarrierStep, waits: bool, tags: tuple[Tag, ...] = ()
-) -> list[State]:
+def _rendezvous(e: Emitter, op: Op, state: State, step: BarrierStep, waits: bool) -> list[State]:
     """Emit arrival and resumption as two events, so that barriers that wait for each other are a cycle."""
     src = getattr(op, "src", None)
     value: Term = e.term(src, state) if src is not None else 0
-    e.event(state, op, (Tag.B, Tag.BARRIVE, *tags), barrier=step, value=value)
+    e.event(state, op, (Tag.B, Tag.BARRIVE), barrier=step, value=value)
     state.order += 1
     if waits:
         blocked = state.fork()
         blocked.ended = "stuck"
         e.event(blocked, op, (Tag.BLOCKED,), barrier=step)
-        wait = e.event(state, op, (Tag.B, Tag.BWAIT, *tags), barrier=step)
+        wait = e.event(state, op, (Tag.B, Tag.BWAIT), barrier=step)
         state.order += 1
         state.ctrl |= {wait.uid}
         e.set_register(state, getattr(op, "dst", None), ("e", wait.uid))

@@ -10,7 +10,7 @@ mbarrier yet, where a later one comes behind a synchronisation: one of them is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from mcheck.base.errors import Unsupported
@@ -70,79 +70,88 @@ class Walker:
         emitter = Emitter(
             self.program, self.thread, self.semantics, self.domain, self.unsure, self.failed_attempts, self.unroll
         )
-        heads = loop_heads(self.thread)
-        live = live_registers_at(self.thread, heads, set(self.wanted))
+        live = live_registers_at(self.thread, loop_heads(self.thread), set(self.wanted))
         todo = [emitter.start()]
-        code = self.thread.code
         while todo:
-            state = todo.pop()
-            if state.ended:
+            state: State | None = todo.pop()
+            if state is not None and state.ended:
                 self._finish(state, state.ended)
                 continue
-            while True:
-                self.steps += 1
-                if self.steps % 1024 == 0:
-                    self.deadline()
-                if self.steps > MAX_STEPS:
-                    self._finish(state, "cut")
-                    break
-                if state.pc >= len(code):
-                    self._finish(state, "end")
-                    break
-                if state.pc in heads and state.arrived != state.pc:
-                    state.arrived = state.pc
-                    ending = self._revisit(state, live[state.pc])
-                    if isinstance(ending, str):
-                        self._finish(state, ending)
-                        break
-                    if ending is not None:
-                        for fork in ending:
-                            fork.arrived = -1
-                        todo += ending
-                        break
-                op = code[state.pc]
-                if isinstance(op, Label):
-                    state.pc += 1
-                    continue
-                state.arrived = -1
-                if op.guard is not None:
-                    term = state.registers.get(op.guard.reg.name, 0)
-                    runs, skips = self._decide(state, term, taken=not op.guard.negated)
-                    if skips is not None:
-                        skips.pc += 1
-                        if runs is None:
-                            state = skips
-                            continue
-                        todo.append(skips)
-                    assert runs is not None
-                    state = runs
-                if isinstance(op, Exit):
-                    self._finish(state, "end")
-                    break
-                if isinstance(op, Branch):
-                    if op.condition is None:
-                        state.pc = self.thread.labels[op.target]
-                        continue
-                    go, stay = self._decide(state, emitter.term(op.condition, state), taken=True)
-                    if stay is not None:
-                        stay.pc += 1
-                    if go is not None:
-                        go.pc = self.thread.labels[op.target]
-                        if stay is not None:
-                            todo.append(go)
-                    state = stay if stay is not None else go  # type: ignore[assignment]
-                    continue
-                following = self._execute(emitter, op, state)
-                if not following:
-                    break
-                state = following[0]
-                todo += following[:0:-1]
-                if state.ended:
-                    self._finish(state, state.ended)
-                    break
+            while state is not None:
+                state = self._advance(emitter, live, state, todo)
             if len(self.paths) > MAX_PATHS:
                 raise Unsupported(f"more than {MAX_PATHS} paths through thread {self.thread.name}")
         return self.paths
+
+    def _advance(
+        self, emitter: Emitter, live: Mapping[int, tuple[str, ...]], state: State, todo: list[State]
+    ) -> State | None:
+        """Execute the next operation of a path: the state to go on with, ``None`` where the path ends. Forks of it are
+        added to ``todo``; ``live`` are the live registers at the heads of loops.
+        """
+        self.steps += 1
+        if self.steps % 1024 == 0:
+            self.deadline()
+        if self.steps > MAX_STEPS:
+            self._finish(state, "cut")
+            return None
+        if state.pc >= len(self.thread.code):
+            self._finish(state, "end")
+            return None
+        if state.pc in live and state.arrived != state.pc:
+            state.arrived = state.pc
+            ending = self._revisit(state, live[state.pc])
+            if isinstance(ending, str):
+                self._finish(state, ending)
+                return None
+            if ending is not None:
+                for fork in ending:
+                    fork.arrived = -1
+                todo += ending
+                return None
+        op = self.thread.code[state.pc]
+        if isinstance(op, Label):
+            state.pc += 1
+            return state
+        state.arrived = -1
+        if op.guard is not None:
+            term = state.registers.get(op.guard.reg.name, 0)
+            runs, skips = self._decide(state, term, taken=not op.guard.negated)
+            if skips is not None:
+                skips.pc += 1
+                if runs is None:
+                    return skips
+                todo.append(skips)
+            assert runs is not None
+            state = runs
+        match op:
+            case Exit():
+                self._finish(state, "end")
+                return None
+            case Branch():
+                return self._branch(emitter, op, state, todo)
+        following = self._execute(emitter, op, state)
+        todo += following[:0:-1]
+        if following and following[0].ended:
+            self._finish(following[0], following[0].ended)
+            return None
+        return following[0] if following else None
+
+    def _branch(self, emitter: Emitter, op: Branch, state: State, todo: list[State]) -> State:
+        """Execute a branch: the state that stays, if both ways are possible."""
+        if op.condition is None:
+            state.pc = self.thread.labels[op.target]
+            return state
+        go, stay = self._decide(state, emitter.term(op.condition, state), taken=True)
+        if go is not None:
+            go.pc = self.thread.labels[op.target]
+        if stay is None:
+            assert go is not None
+            return go
+        stay.pc += 1
+        if go is not None:
+            todo.append(go)
+        return stay
 
     def _execute(self, emitter: Emitter, op: Op, state: State) -> list[State]:
         """Execute one operation: the states after it; forks first over operands whose value must be known."""

@@ -15,6 +15,7 @@ from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event, Path
 from mcheck.ir.program import Program, Thread
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 from mcheck.semantics.terms import Term, Uid, slice_bytes
 
@@ -181,6 +182,6 @@ def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[
         reductions = all({Tag.ASYNCREDUCTION} == e.tags & {Tag.ASYNCREDUCTION, Tag.SHARED} for _, e in events)
         if chunk not in shown and reductions and all((e.address, e.size) == chunk for _, e in events):
             gpus = {s.program.threads[t].place.cta.gpu for t, _ in events}
-            if len(gpus) == 1 and all(e.scope in ("gpu", "sys") for _, e in events):
+            if len(gpus) == 1 and all(e.scope in GRID_SCOPES for _, e in events):
                 out.add(chunk)
     return out

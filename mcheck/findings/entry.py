@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mcheck.base.records import dataclass
+from mcheck.findings.fix import Fix, remedy
 
 INSTRUCTION_SECTION = "the section of the instruction"
 PROFILES = ("strict", "ptx", "permissive")
@@ -57,9 +58,14 @@ class Entry:
         """The section of the rule; ``instruction`` is the section of the instruction, which contains some rules."""
         return instruction if self.section == INSTRUCTION_SECTION and instruction else self.section
 
-    def remedy_for(self, message: str) -> str:
+    @property
+    def fix(self) -> Fix:
+        """The fix of a finding of which nothing more is known."""
+        return remedy(self.remedy)
+
+    def fix_for(self, message: str) -> Fix:
         """The fix of a finding with this message."""
-        return next((remedy for part, remedy in self.remedies if part in message), self.remedy)
+        return remedy(next((remedy for part, remedy in self.remedies if part in message), self.remedy))
 
     @property
     def all_remedies(self) -> str:

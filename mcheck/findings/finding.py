@@ -7,7 +7,9 @@ from dataclasses import field
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.findings.fix import Fixes
 from mcheck.findings.trace import Trace
+from mcheck.findings.waits import Wait
 from mcheck.ir.memory import CELL, TENSOR_MEMORY, TENSOR_ROW
 
 KINDS = ("race", "undefined", "deadlock")
@@ -101,8 +103,9 @@ class CompiledLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding. ``code`` is explained by ``mcheck explain``; ``missing`` is the fix; ``section`` the rule's source;
-    ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention.
+    """A finding. ``code`` is explained by ``mcheck explain``; ``fixes`` are what to do; ``section`` the rule's source;
+    ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention;
+    ``waits`` are those of a deadlock.
     """
 
     code: str
@@ -110,10 +113,18 @@ class Finding:
     severity: str
     message: str
     accesses: tuple[Access, ...] = ()
-    missing: str = ""
+    fixes: Fixes = ()
     section: str = ""
     trace: Trace = ()
     lines: tuple[CompiledLine, ...] = ()
+    waits: tuple[Wait, ...] = ()
+
+    @property
+    def missing(self) -> str:
+        """The fixes in words."""
+        from mcheck.findings.fix_words import text_of
+
+        return text_of(self.fixes)
 
     @property
     def spec(self) -> Specification:

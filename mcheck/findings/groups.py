@@ -13,7 +13,21 @@ from collections.abc import Iterable, Sequence
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import parse_fix
+from mcheck.findings.fix import (
+    Await,
+    BeforeIssue,
+    Change,
+    Condition,
+    HandOver,
+    Insert,
+    Known,
+    Meet,
+    Property,
+    Publish,
+    insertions,
+)
+from mcheck.findings.fix_words import told_shortly
+from mcheck.findings.phrase import Part, Site, Sites, plain, sites
 from mcheck.findings.root_causes import Place, find_causes, source_place
 
 Edit = tuple[object, ...]
@@ -66,7 +80,7 @@ def causes(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 def reads_before_first_fill(finding: Finding) -> bool:
     """Whether the fix is to wait for the copy that is the first to fill what is read."""
-    return _FIRST_FILL.match(finding.missing) is not None
+    return any(isinstance(step, Await) and step.first for fix in finding.fixes for step in fix.steps)
 
 
 # --- pairs of places ----------------------------------------------------------------------------------------------
@@ -84,42 +98,13 @@ def _pair(finding: Finding) -> object:
 
 def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int]:
     """The order inside a group: the strongest fix, then the shortest trace."""
-    wait = _WAIT.match(finding.missing)
-    left = int(wait["left"] or 0) if wait is not None else 0
-    return "bar.warp.sync" in finding.missing, left, len(finding.trace) or 1 << 30, k
+    left = next((step.leaves or 0 for step in insertions(finding.fixes)), 0)
+    return _names_warp_barrier(finding), left, len(finding.trace) or 1 << 30, k
 
 
 # --- edits --------------------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"Execute (?P<code>fence\S+) after line \d+,.* before the hand-over at line (?P<at>\d+)")
-_WAIT = re.compile(
-    r"Execute (?P<code>(?:[\w.]+; )?(?:cp\.async|wgmma|tcgen05)[\w.]*wait[\w.]*?)(?:_all|_group)?(?: (?P<left>\d+))?"
-    r" before line (?P<at>\d+)"
-)
-_AFTER_WAIT = re.compile(r"After the wait at line (?P<at>\d+) in .*?, hand over to line \d+: a barrier")
-_BEFORE_ISSUE = re.compile(
-    r"Order line \d+ before the issue of the operation at line (?P<at>\d+): a barrier(?:.*(?P<fence>, with fence\S+))?"
-)
-_PHASE = re.compile(
-    r"Wait for (?:phase .*?|the phase) of (?P<bar>[^\s(]+).*(?:, which|that) the .*? at line \d+ completes,? before "
-)
-_FIRST_FILL = re.compile(
-    r"Wait for the phase of the mbarrier that line (?P<at>\d+) signals before line \d+, or .*? that did\. Or, if line"
-)
-_NOTE = re.compile(r"\. (?:The wait at|The test at|What \S+ knows|Nothing that|Leave fewer).*")
-"""What follows the fix: remarks on the execution."""
-_INITIALISED = re.compile(
-    r"(?:Put a barrier such as|Let) (?P<code>bar\S+).*? between (?:the mbarrier\.init at )?line \d+ and line"
-    r"|Execute (?P<fence>fence\.mbarrier_init\S*) after line \d+, in the thread that initialises"
-)
-_SCOPE = re.compile(r"Give scope (?P<scope>\.\w+) .*?at line (?P<at>\d+)")
-_COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count>\d+)")
-_KNOWN = re.compile(r"What \S+ knows of \S+ ends with line (?P<at>\d+) \((?P<code>[\w.]+)")
-_GENERAL = re.compile(r"(?:Put a barrier between line \d+ and line \d+, or r|R)elease after the first access")
-"""The fix of the catalogue for a race, with what an execution shows of the place."""
-_STRONG = re.compile(r"Make the \w+ at line (?P<at>\d+) (?P<code>\w+\.relaxed\.\w+)")
 _STAGE = re.compile(r"\[\d+\]|@\d+")
-_NUMBER = re.compile(r"\bline (\d+)")
 _WHOLE_KERNEL = frozenset({"UB502", "UB503"})
 """Codes of which one cluster barrier, at the end or the beginning of the kernel, fixes all findings."""
 
@@ -137,46 +122,61 @@ def _call(finding: Finding, place: Place) -> Place:
 
 def _edit(finding: Finding) -> Edit | None:
     """The edit that the fix of a finding names; ``None`` if it names no place."""
-    text = _NOTE.sub("", finding.missing).rstrip(".")
-
-    def at(found: re.Match[str]) -> Place:
-        return place_of_line(finding, int(found["at"]))
-
-    if _GENERAL.match(text):
+    if not finding.fixes:
         return None
-    if finding.code in _WHOLE_KERNEL:
-        return (finding.code,)
-    if found := _FENCE.match(text):  # anywhere before the hand-over
-        return finding.code, "fence", found["code"], at(found)
-    if found := _WAIT.match(text):  # a wait that leaves fewer groups pending does as well
-        return finding.code, "wait", found["code"], at(found)
-    if found := _AFTER_WAIT.match(text):
-        return finding.code, "barrier after", at(found)
-    if found := _BEFORE_ISSUE.match(text):
-        return finding.code, "barrier before", _call(finding, at(found)), found["fence"]
-    if found := _PHASE.match(text):
-        reader = finding.accesses[-1]
-        return finding.code, "phase", _STAGE.sub("", found["bar"]), reader.thread.partition("[")[0]
-    if found := _FIRST_FILL.match(text):  # whichever of the reads it is, one wait comes before them
-        return finding.code, "first fill", at(found)
-    if found := _INITIALISED.match(text):
-        return finding.code, "initialised", found["code"] or found["fence"]
-    if found := _COUNT.match(text):
-        return "count", at(found), found["count"]
-    if found := _STRONG.match(text):  # of an inlined function the one statement, whichever call it is
-        return finding.code, "strong", found["code"], at(found)[:1]
-    if found := _SCOPE.match(text):
-        return finding.code, "scope", found["scope"], at(found)
-    inserted = parse_fix(finding)
+    code, fix, step = finding.code, finding.fixes[0], finding.fixes[0].steps[0]
+
+    def at(site: Site) -> Place:
+        return place_of_line(finding, site.line)
+
+    if isinstance(step, Meet):  # the remedy of the catalogue, with what an execution shows of the place
+        return None
+    if code in _WHOLE_KERNEL:
+        return (code,)
+    match step:
+        case Insert() if (over := step.at(Condition.BEFORE_HAND_OVER)) is not None:  # anywhere before the hand-over
+            return code, "fence", step.codes, at(over)
+        case Insert() if step.waits and step.points:  # a wait that leaves fewer groups pending does as well
+            return code, "wait", tuple(map(_kind_of_wait, step.codes)), at(step.points[0].site)
+        case HandOver() if step.after is not None:
+            return code, "barrier after", at(step.after)
+        case BeforeIssue():
+            return code, "barrier before", _call(finding, at(step.issue)), step.fence
+        case Await() if step.phases and not step.far:
+            reader = finding.accesses[-1].thread.partition("[")[0]
+            return code, "phase", _STAGE.sub("", step.phases[0].bar.partition(" ")[0]), reader
+        case Await() if step.first:  # whichever of the reads it is, one wait comes before them
+            return code, "first fill", at(step.signal)
+        case Publish():
+            return code, "initialised", step.fence or step.cluster
+        case Change(what=Property.COUNT):
+            return "count", at(step.sites[0]), step.new
+        case Change(what=Property.STRENGTH):  # of an inlined function the one statement, whichever call it is
+            return code, "strong", step.new, at(step.sites[0])[:1]
+        case Change(what=Property.SCOPE, subject=()) if step.sites:
+            return code, "scope", step.new, at(step.sites[0])
+    inserted = [(one.codes, place) for one in insertions(finding.fixes) for place in one.points]
     if inserted:
-        places = (place_of_line(finding, one.line) for one in inserted)
-        if all(one.code.startswith("bar.sync") for one in inserted):
+        places = (at(place.site) for _, place in inserted)
+        if all(codes[0].startswith("bar.sync") for codes, _ in inserted):
             places = (_call(finding, place) for place in places)
-        return finding.kind, *((one.code, one.after, at) for one, at in zip(inserted, places, strict=True))
-    if _NUMBER.search(text):
-        said = _NUMBER.sub(lambda found: str(place_of_line(finding, int(found[1]))), text)
-        return finding.code, _STAGE.sub("", said)
+        return finding.kind, *((c, one.after, where) for (c, one), where in zip(inserted, places, strict=True))
+    said = tuple(part for phrase in told_shortly(fix) for part in phrase)
+    if any(True for _ in sites(said)):
+        return code, *(at(part) if isinstance(part, Site) else _alike(finding, part) for part in said)
     return None
+
+
+def _kind_of_wait(code: str) -> str:
+    """A wait without the number of groups that it leaves pending."""
+    return code.partition(" ")[0].removesuffix("_all").removesuffix("_group")
+
+
+def _alike(finding: Finding, part: Part) -> object:
+    """A part of a fix without the stage that it is about."""
+    if isinstance(part, Sites):
+        return tuple(place_of_line(finding, site.line) for site in part.sites)
+    return _STAGE.sub("", plain((part,)))
 
 
 def _edits(findings: Sequence[Finding], members: Iterable[int]) -> frozenset[Edit]:
@@ -198,9 +198,13 @@ def _is_same_bug(findings: Sequence[Finding], bug: list[list[int]], members: lis
 
 def _is_one_barrier(findings: Iterable[Finding]) -> bool:
     """Whether one barrier can stand after all of the initialisations and before all uses."""
-    found = [re.findall(r"\bline (\d+)", finding.missing)[:2] for finding in findings]
-    pairs = [(int(one), int(other)) for one, other in found]
-    return max(init for init, _ in pairs) < min(use for _, use in pairs)
+    steps = [step for finding in findings for step in finding.fixes[0].steps if isinstance(step, Publish)]
+    return max(step.init.line for step in steps) < min(step.use.line for step in steps)
+
+
+def _names_warp_barrier(finding: Finding) -> bool:
+    inserted = insertions(finding.fixes)
+    return any(code.startswith("bar.warp.sync") for step in inserted for code in step.codes)
 
 
 def _lack_one_barrier(findings: Sequence[Finding]) -> bool:
@@ -209,7 +213,7 @@ def _lack_one_barrier(findings: Sequence[Finding]) -> bool:
     place than a barrier of the warp says more.
     """
     named = [finding for finding in findings if _edit(finding) is not None]
-    if len(named) == len(findings) or any("bar.warp.sync" not in finding.missing for finding in named):
+    if len(named) == len(findings) or not all(map(_names_warp_barrier, named)):
         return False
     objects = {access.object for finding in findings for access in finding.accesses}
     if any(finding.code != "RACE001" for finding in findings) or len(objects) != 1 or "@" not in objects.pop():
@@ -230,26 +234,32 @@ def _lack_barrier_before_copies(findings: Sequence[Finding]) -> bool:
     """Whether a barrier at one place comes between all reads and the copies that overwrite what they read, tiles of
     several arrays in a loop: no copy stands among the reads.
     """
-    found = [_BEFORE_ISSUE.match(finding.missing) for finding in findings]
-    if None in found or len({match and match["fence"] for match in found}) != 1:
+    fences = {_fence_before_issue(finding) for finding in findings}
+    if len(fences) != 1 or None in fences:
         return False
     reads = [source_place(a) for finding in findings for a in finding.accesses if a.access == "read"]
     copies = [source_place(a) for finding in findings for a in finding.accesses if a.access == "write"]
     return {_side(copy, read) for copy in copies for read in reads} in ({-1}, {1})
 
 
+def _fence_before_issue(finding: Finding) -> bool | None:
+    """Whether the fix is a barrier before the issue of a copy with a proxy fence, or without one; else ``None``."""
+    step = finding.fixes[0].steps[0] if finding.fixes else None
+    return step.fence if isinstance(step, BeforeIssue) else None
+
+
 def _has_barrier_between(findings: Iterable[Finding], one: Finding) -> bool:
     """Whether what the threads of a finding know of each other ends among the accesses of all, or with no barrier. In a
     loop, some of the accesses are then behind that, and some before it: one barrier does not come between all.
     """
-    known = _KNOWN.search(one.missing)
+    known = next((note for fix in one.fixes for note in fix.notes if isinstance(note, Known)), None)
     if known is None:
         return False
     accesses = [access for finding in findings for access in finding.accesses]
-    chain = place_of_line(one, int(known["at"]))
+    chain = place_of_line(one, known.at.line)
     at = chain if chain[0][0] else ((accesses[0].path or "", chain[0][1], 0),)
     sides = {_side(source_place(access), at) for access in accesses}
-    return not known["code"].startswith(("bar.", "barrier.")) or sides not in ({-1}, {1})
+    return not known.code.startswith(("bar.", "barrier.")) or sides not in ({-1}, {1})
 
 
 def _is_carried(finding: Finding) -> bool:

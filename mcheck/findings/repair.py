@@ -1,33 +1,14 @@
-"""Quick fixes: the fix ``Execute CODE after line N`` of a finding, or ``before line M and after line N``, as edits of
-the text.
-
-The fixes are sentences for people (``mcheck.answers.advice``) in a form that can be parsed here.
-"""
+"""Quick fixes: the instructions that a fix inserts as edits of the text."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from mcheck.base.records import dataclass
-from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Fix, Insert, Point, insertions
 
-_PLACE = re.compile(r"(?P<where>after|before) line (?P<line>\d+)")
-_ONE = r"(?:after|before) line \d+"
-_EXECUTE = re.compile(
-    r"[Ee]xecute (?P<code>(?:fence|bar|cp\.async|wgmma|tcgen05)[\w.:]*(?:; [\w.]+)?"
-    rf"(?: (?:0x[0-9a-f]+|\d+|\[[^\]]*\], 128))?) (?P<places>{_ONE}(?:(?:, {_ONE})* and {_ONE})?)"
-)
-"""``after line 1, before line 2`` is one place, between the two; more places are joined by ``and``."""
 _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Insertion:
-    """An insertion of ``code``, without its last semicolon, ``after`` or before the instruction at ``line``."""
-
-    code: str
-    after: bool
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +23,24 @@ class Edit:
     length: int = 0
 
 
-def parse_fix(finding: Finding) -> tuple[Insertion, ...]:
-    """The insertions that the fix names; none if it names no instruction and line."""
-    return tuple(
-        Insertion(step["code"], place["where"] == "after", int(place["line"]))
-        for step in _EXECUTE.finditer(finding.missing)
-        for place in _PLACE.finditer(step["places"])
-    )
+def whole_insertions(fixes: Iterable[Fix]) -> tuple[Insert, ...]:
+    """The insertions of fixes that are nothing else; none if more is to do."""
+    given = tuple(fixes)
+    inserted = insertions(given)
+    return inserted if len(inserted) == sum(len(fix.steps) for fix in given) else ()
 
 
-def make_edits(finding: Finding, lines: list[str], *, table: bool) -> tuple[Edit, ...]:
-    """The edits of the text ``lines`` that implement the fix of a finding. ``table``: the program is a table."""
+def make_edits(fixes: Iterable[Fix], lines: list[str], *, table: bool = False, parts: bool = False) -> tuple[Edit, ...]:
+    """The edits of the text ``lines`` that implement fixes; none if more than insertions is to do, unless ``parts`` are
+    wanted. ``table``: the program is a table.
+    """
     out = []
-    for step in parse_fix(finding):
-        if not 0 < step.line <= len(lines):
-            return ()
-        column = next((a.span.column - 1 for a in finding.accesses if a.span and a.span.line == step.line), None)
-        edit = _in_a_table(step, lines, column) if table else _in_a_block(step, lines, column)
-        if edit is None:
-            return ()
-        out.append(edit)
+    make = _in_a_table if table else _in_a_block
+    for step in (insertions if parts else whole_insertions)(fixes):
+        for point in step.points:
+            if not 0 < point.site.line <= len(lines):
+                return ()
+            out.append(make("; ".join(step.codes), point, lines))
     return tuple(out)
 
 
@@ -74,33 +53,30 @@ def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
     return "\n".join(text).split("\n")
 
 
-def _in_a_block(step: Insertion, lines: list[str], column: int | None) -> Edit:
+def _in_a_block(code: str, point: Point, lines: list[str]) -> Edit:
     """An edit after the semicolon of the statement, or before the statement and its guard."""
-    text = lines[step.line - 1]
-    start = column if column is not None else len(text) - len(text.lstrip())
+    line, start = point.site.line, point.site.column - 1
+    text = lines[line - 1]
     indent = text[: len(text) - len(text.lstrip())]
-    if step.after:
-        line = step.line
+    if point.after:
         end = text.find(";", start)
         while end < 0 and line < len(lines):
             line += 1
             end = lines[line - 1].find(";")
         rest = lines[line - 1][end + 1 :]
         if not rest.strip() or rest.lstrip().startswith("//"):
-            return Edit(line, len(lines[line - 1]), f"\n{indent}{step.code};")
-        return Edit(line, end + 1, f" {step.code};")
+            return Edit(line, len(lines[line - 1]), f"\n{indent}{code};")
+        return Edit(line, end + 1, f" {code};")
     while (guard := _GUARD.search(text[:start])) is not None:
         start = guard.start()
     if text[:start].strip():
-        return Edit(step.line, start, f"{step.code}; ")
-    return Edit(step.line, 0, f"{indent}{step.code};\n")
+        return Edit(line, start, f"{code}; ")
+    return Edit(line, 0, f"{indent}{code};\n")
 
 
-def _in_a_table(step: Insertion, lines: list[str], column: int | None) -> Edit | None:
+def _in_a_table(code: str, point: Point, lines: list[str]) -> Edit:
     """An edit that adds a row with the code in the column of the thread."""
-    if column is None:
-        return None
-    row = lines[step.line - 1]
-    cells = row.count("|", 0, column)
-    text = f" {'| ' * cells}{step.code} {'| ' * (row.count('|') - cells)};"
-    return Edit(step.line, len(row), f"\n{text}") if step.after else Edit(step.line, 0, f"{text}\n")
+    line, row = point.site.line, lines[point.site.line - 1]
+    cells = row.count("|", 0, point.site.column - 1)
+    text = f" {'| ' * cells}{code} {'| ' * (row.count('|') - cells)};"
+    return Edit(line, len(row), f"\n{text}") if point.after else Edit(line, 0, f"{text}\n")

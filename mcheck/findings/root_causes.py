@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import BeforeIssue, HandOver, Meet, Publish, all_steps
+from mcheck.findings.fix_words import mentioned, things
 from mcheck.findings.ordering import EARLY_PHASE
 
 Place = tuple[tuple[str, int, int], ...]
@@ -60,8 +62,8 @@ def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
 # --- connections --------------------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"(?<![(\w$@])([A-Za-z_$][\w$]*)(?:\[\d+\])*(?=@\d| \(\w+@\d)")
-_LINE = re.compile(r"\bline (\d+)")
-_BARRIER = re.compile(r"\bbarrier\b")
+_BARRIERS = (Meet, BeforeIssue, HandOver, Publish)
+"""Steps that a barrier does."""
 
 
 def _always(_: Bug, __: Bug) -> bool:
@@ -70,8 +72,12 @@ def _always(_: Bug, __: Bug) -> bool:
 
 def _names_barrier(cause: Bug, effect: Bug) -> bool:
     """Whether the messages and fixes name an object in common: the mbarrier that is misused, and waited for."""
-    one, other = (set(_NAME.findall(f"{bug[0].message} {bug[0].missing}")) for bug in (cause, effect))
-    return not one.isdisjoint(other)
+    return not _names(cause[0]).isdisjoint(_names(effect[0]))
+
+
+def _names(finding: Finding) -> set[str]:
+    labels = "; ".join(things(finding.fixes))
+    return set(_NAME.findall(f"{finding.message}; {labels}"))
 
 
 def _shares_place(cause: Bug, effect: Bug) -> bool:
@@ -81,7 +87,7 @@ def _shares_place(cause: Bug, effect: Bug) -> bool:
 
 
 def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
-    return "barrier.cluster" in cause[0].missing
+    return any(isinstance(step, Publish) and step.cluster for step in all_steps(cause[0].fixes))
 
 
 def _same_copy_overwritten(cause: Bug, effect: Bug) -> bool:
@@ -93,7 +99,7 @@ def _same_copy_overwritten(cause: Bug, effect: Bug) -> bool:
 
 def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
     """Whether both lack a barrier between the same reads and copies, the one before the reads, the other after them."""
-    if not all(_BARRIER.search(bug[0].missing) for bug in (cause, effect)):
+    if not all(any(isinstance(s, _BARRIERS) for s in all_steps(bug[0].fixes)) for bug in (cause, effect)):
         return False
     directions = [bug[0].accesses[-1].access for bug in (cause, effect)]
     one, other = ({source_place(a) for f in bug for a in f.accesses if a.access == "read"} for bug in (cause, effect))
@@ -109,8 +115,7 @@ def _same_hand_over(cause: Bug, effect: Bug) -> bool:
 def _places_said(finding: Finding) -> set[object]:
     """The source places of the lines that a fix mentions."""
     known = {line.line: tuple((span.path, span.line) for span in line.source) for line in finding.lines}
-    lines = map(int, _LINE.findall(finding.missing))
-    return {known.get(line) or line for line in lines}
+    return {known.get(site.line) or site.line for site in mentioned(finding.fixes)}
 
 
 _MISUSE = (

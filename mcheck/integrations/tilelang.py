@@ -94,7 +94,7 @@ def _function(program: Any, arguments: Mapping[str, Any] | None) -> Any:
         return program.get_tir(**arguments)
     if not hasattr(program, "buffer_map"):
         raise InputError(
-            f"{type(program).__name__} is no kernel of TileLang", expected="a T.prim_func or a function of tilelang.jit"
+            f"{type(program).__name__} is not a TileLang kernel", expected="a T.prim_func or a function of tilelang.jit"
         )
     if arguments is not None:
         raise InputError("a T.prim_func takes no arguments: its dynamic sizes are given by name as sizes")

@@ -39,7 +39,7 @@ def decode(
     ``_``). ``object_space`` gives the state space of a declared object (``global``, ``shared``, ``const``,
     ``param``), so that an address in another space than the instruction names is an error.
 
-    Raises ``InputError`` for what is no instruction, ``Unsupported`` for a legal one that has no model.
+    Raises ``InputError`` for text that is not an instruction, ``Unsupported`` for a legal one that has no model.
     """
     opcode = instruction.opcode
     given: tuple[Operand, ...] = instruction.operands

@@ -35,7 +35,7 @@ def shape(operand: Operand, register_type: RegisterType | None = None) -> Shape:
     if isinstance(operand, Pair):
         return ("p", shape(operand.first, register_type), shape(operand.second, register_type))
     if isinstance(operand, Arguments):
-        raise InternalError("a call is no instruction of the table")
+        raise InternalError("a call is not in the instruction table")
     return "_"
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.engines.protocol.operations.scheduler import run_to_end
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.program_diff import ProgramDiff
 
 

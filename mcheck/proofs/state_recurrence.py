@@ -12,6 +12,7 @@ from math import lcm
 
 from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, object_names
 from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.operations.scheduler import ChooseAgent, execute, first_runnable
 from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, normalise_window
@@ -21,7 +22,6 @@ from mcheck.findings import catalogue
 from mcheck.ir import ops
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.proofs.instances import CodePositions, HorizonReached, Instances, LoopPositions
-from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.rotation_symmetry import is_fixed_behind
 from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
 

@@ -12,6 +12,7 @@ from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Change, Property
 from mcheck.findings.groups import Group, causes, group_findings
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import Bug, title
@@ -25,7 +26,6 @@ MOST_CONSEQUENCES = 3
 """The maximum number of consequences listed."""
 MISCOUNTED = frozenset({"UB205", "UB212"})
 """Codes of arrivals that do not fit the count of their mbarrier."""
-_COUNT = re.compile(r"Initialise \S+.* with count \d+ instead of \d+")
 _STAGE = re.compile(r"\bstage (\d+) of (\d+)\b")
 _LANES = re.compile(r"\[[^\]]*\]$")
 
@@ -69,8 +69,13 @@ def _with_count(finding: Finding, others: Sequence[Finding]) -> Finding:
     """The finding; of a miscounted mbarrier with the count of its init as the fix, if that fixes its effects."""
     if finding.code not in MISCOUNTED:
         return finding
-    fixed = next((other for other in others if _COUNT.match(other.missing)), None)
-    return finding if fixed is None else replace(finding, missing=fixed.missing, lines=fixed.lines)
+    fixed = next((other for other in others if _corrects_count(other)), None)
+    return finding if fixed is None else replace(finding, fixes=fixed.fixes, lines=fixed.lines)
+
+
+def _corrects_count(finding: Finding) -> bool:
+    step = finding.fixes[0].steps[0] if finding.fixes else None
+    return isinstance(step, Change) and step.what is Property.COUNT
 
 
 def describe_findings(

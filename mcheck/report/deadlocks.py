@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
+from mcheck.findings.fix import ToCome
+from mcheck.findings.waits import ForThreads, Goal, OfBarrier, OfMbarrier, OfWord, Other
 
-_WHO = r"[\w.]+(?:\[[^\]]*\])?(?:, [\w.]+(?:\[[^\]]*\])?)*"
-_ENTRY = re.compile(rf"(?:^wait forever: |; )(?={_WHO} at line \d+)")
-_WAIT = re.compile(
-    rf"(?P<who>{_WHO}) at line (?P<line>\d+)(?: in round \S+)? \(.*?\) (?P<what>(?:waits|reads|polls) .*)", re.DOTALL
-)
-_BAR = r"(?P<bar>[A-Za-z_$][\w$.]*(?:\[\d+\])*)(?:@\d+)?(?: \([^)]*\))?"
-_PHASE = re.compile(
-    rf"waits for (?:parity \d+ \(phase (?P<phase>\d+)\) of )?{_BAR}, which is in phase (?P<now>\d+) with "
-    r"(?P<pending>\d+) of (?P<expected>\d+) arrivals pending, expected (?P<bytes>\d+) bytes, got (?P<got>\d+)"
-)
-_BARRIER = re.compile(r"waits at barrier (?P<number>\d+)(?:, which has (?P<arrived>\d+) of (?P<count>\d+) threads)?")
-_SIGNALLER = re.compile(rf"Still to signal {_BAR}: (?P<who>{_WHO}) at line (?P<line>\d+)(?=,? which)")
 _FULL_WARP = re.compile(r"\[0\.\.31\]")
 MOST = 3
 """The maximum number of waits in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """A wait of a deadlock: by whom, where, for what, and the state of that."""
+class _Told:
+    """What is said of a wait: by whom, where, for what, and the state of that."""
 
     who: str
-    line: str
+    line: int
     goal: str
     state: str = ""
     bar: str = ""
 
 
 def describe_deadlock(finding: Finding) -> str:
-    """The sentence; empty if the message has another form."""
+    """The sentence; empty if it is not known what is waited for."""
     waits = _waits(finding)
     if not waits:
         return ""
-    signallers = {found["bar"]: (found["who"], found["line"]) for found in _SIGNALLER.finditer(finding.missing)}
+    notes = (note for fix in finding.fixes for note in fix.notes if isinstance(note, ToCome) and not note.write)
+    signallers = {_short(note.label): (note.helpers[0].threads, note.helpers[0].signal.line) for note in notes}
     said = []
     for wait in waits[:MOST]:
-        by, line = signallers.get(wait.bar, ("", ""))
+        by, line = signallers.get(wait.bar, ("", 0))
         still = f", which line {line} ({_crowd(by)}) has still to signal" if by and len(waits) > 1 else ""
         said.append(f"line {wait.line} {wait.goal} ({wait.who}){still}")
     more = f"; and {len(waits) - MOST} more" if len(waits) > MOST else ""
     return f"deadlock: {'; '.join(said)}{more}"
+
+
+def _short(label: str) -> str:
+    """The name of an mbarrier without its CTA and its address."""
+    return label.partition(" ")[0].partition("@")[0]
 
 
 def barrier_states(finding: Finding) -> str:
@@ -56,45 +53,35 @@ def barrier_states(finding: Finding) -> str:
     return "; ".join(list(states)[:MOST])
 
 
-def _waits(finding: Finding) -> list[Wait]:
+def _waits(finding: Finding) -> list[_Told]:
     """The waits, those of different threads for the same thing at the same line as one."""
-    found: dict[tuple[str, str], Wait] = {}
-    for part in _ENTRY.split(finding.message):
-        wait = _WAIT.match(part)
-        if wait is None:
-            continue
-        goal, state, bar = _goal(wait["what"])
-        one = Wait(_crowd(wait["who"]), wait["line"], goal, state, bar)
-        same = found.get((one.line, goal))
-        others = same is not None and not same.who.endswith("others")
-        found[one.line, goal] = Wait(f"{same.who} and others", *_rest(same)) if same and others else same or one
+    found: dict[tuple[int, str], _Told] = {}
+    for wait in finding.waits:
+        one = _Told(_crowd(wait.threads), wait.site.line, *_goal(wait.goal))
+        same = found.setdefault((one.line, one.goal), one)
+        if same is not one and not same.who.endswith("others"):
+            found[one.line, one.goal] = replace(same, who=f"{same.who} and others")
     return list(found.values())
 
 
-def _rest(wait: Wait) -> tuple[str, str, str, str]:
-    return wait.line, wait.goal, wait.state, wait.bar
-
-
-def _goal(text: str) -> tuple[str, str, str]:
+def _goal(goal: Goal) -> tuple[str, str, str]:
     """What is waited for, its state, and the mbarrier if it is one."""
-    if phase := _PHASE.match(text):
-        bar = phase["bar"]
-        tx = f" and {phase['got']} of {phase['bytes']} bytes" if phase["bytes"] != "0" or phase["got"] != "0" else ""
-        came = int(phase["expected"]) - int(phase["pending"])
-        state = f"`{bar}` is in phase {phase['now']}, has {came} of {phase['expected']} arrivals{tx}"
-        which = f"phase {phase['phase']} of " if phase["phase"] else ""
-        return f"waits for {which}`{bar}`", state, bar
-    if barrier := _BARRIER.match(text):
-        arrived, count = barrier["arrived"], barrier["count"]
-        state = f"barrier {barrier['number']} has {arrived} of {count} threads" if count else ""
-        return _shorten(text.partition(", which has")[0]), state, ""
-    return _shorten(text.partition("; ")[0].partition(" (")[0].partition(": ")[0]), "", ""
-
-
-def _shorten(goal: str) -> str:
-    """The goal with long lists of threads shortened."""
-    what, by, who = goal.rpartition(" for ")
-    return f"{what}{by}{_crowd(who)}" if by and re.fullmatch(_WHO, who) else goal
+    match goal:
+        case OfMbarrier():
+            bar = _short(goal.label)
+            bytes_ = f" and {goal.received} of {goal.announced} bytes" if goal.announced or goal.received else ""
+            came = f"{goal.expected - goal.pending} of {goal.expected} arrivals{bytes_}"
+            which = f"phase {goal.meant} of " if goal.meant is not None else ""
+            return f"waits for {which}`{bar}`", f"`{bar}` is in phase {goal.now}, has {came}", bar
+        case OfBarrier():
+            state = f"barrier {goal.number} has {goal.arrived} of {goal.count} threads"
+            return f"waits at barrier {goal.number}", state, ""
+        case ForThreads():
+            return f"{goal.what} for {_crowd(goal.threads)}", "", ""
+        case OfWord():
+            return str(replace(goal, label=_short(goal.label), why="")), "", ""
+        case Other():
+            return goal.what, "", ""
 
 
 def _crowd(who: str) -> str:

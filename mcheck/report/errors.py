@@ -75,11 +75,6 @@ def render_warning(
     return "\n".join([_title("warning", None, message, color, width), *place])
 
 
-def excerpt(span: Span, sources: Mapping[str, str] | None = None, *, style: str = "error", color: bool = False) -> str:
-    """The place of ``span`` with its line and a caret."""
-    return "\n".join(_place(span, sources, style, color))
-
-
 def _paint(text: str, style: str, color: bool) -> str:
     return f"{_STYLES[style]}{text}{_RESET}" if color else text
 

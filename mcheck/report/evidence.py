@@ -9,12 +9,13 @@ import re
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Await, Insert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """A figure. ``first`` and ``second`` are patterns of the instructions of the finding's accesses, ``does`` says what
-    they do, ``fix`` is a pattern of the fix; ``test`` names the test of ``docs/hopper.md``.
+    they do, ``waits`` that the fix is to wait for the copy; ``test`` names the test of ``docs/hopper.md``.
     """
 
     code: str
@@ -23,23 +24,22 @@ class Measured:
     does: tuple[str, str]
     test: str
     figure: str
-    fix: str = ""
+    waits: bool = False
 
 
 _GUARD = re.compile(r"^(?:@!?%?[\w$]+\s+)*")
 _BULK = r"cp\.(?:reduce\.)?async\.bulk"
 _SHARED_STORE = r"st(?:\.\w+)*\.shared"
 _SHARED_LOAD = r"(?:ld(?:\.\w+)*\.shared|ldmatrix)"
-_WAIT = r"Wait for|Execute (?:[\w.]+; )?cp\.async[\w.]*wait"
 MEASURED = (
     Measured(
         code="RACE003", first=r"cp\.async\.c[ag]", second=_SHARED_LOAD, does=("write", "read"),
-        test="cp-async-read-before-wait", fix=_WAIT,
+        test="cp-async-read-before-wait", waits=True,
         figure="7 of 10 reads before the wait were wrong on an H200 under stress, none of 1.67 G behind it",
     ),
     Measured(
         code="RACE003", first=_BULK, second=_SHARED_LOAD, does=("write", "read"),
-        test="bulk-load-read-before-wait", fix=_WAIT,
+        test="bulk-load-read-before-wait", waits=True,
         figure="2 of 10 reads before the wait were wrong on an H200 under stress, none of 815 M behind it",
     ),
     Measured(
@@ -57,6 +57,11 @@ MEASURED = (
 )  # fmt: skip
 
 
+def _waits(finding: Finding) -> bool:
+    step = finding.fixes[0].steps[0] if finding.fixes else None
+    return isinstance(step, Await) or (isinstance(step, Insert) and step.waits)
+
+
 def find_evidence(finding: Finding) -> str:
     """The figure that was measured for a finding like this, empty if there is none."""
     if len(finding.accesses) != 2:
@@ -70,7 +75,7 @@ def find_evidence(finding: Finding) -> str:
             and row.does == tuple(access.access for access in finding.accesses)
             and re.match(row.first, one)
             and re.match(row.second, other)
-            and re.match(row.fix, finding.missing)
+            and (not row.waits or _waits(finding))
         ),
         "",
     )

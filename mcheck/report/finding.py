@@ -14,12 +14,16 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Access, CompiledLine, Finding
+from mcheck.findings.fix import IdleWait
+from mcheck.findings.fix_words import tell as tell_fix
 from mcheck.findings.groups import group_findings
+from mcheck.findings.phrase import Aside, Code, Part, Site, Sites, Thing, plain
+from mcheck.findings.repair import whole_insertions
 from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
 from mcheck.report.evidence import find_evidence
 from mcheck.report.excerpts import Mark, excerpt
-from mcheck.report.language_words import add_words, language_of
+from mcheck.report.language_words import Vocabulary, language_of
 from mcheck.report.lines import Line
 from mcheck.report.sentences import label, plain_names, sentence, value_use
 from mcheck.report.source_text import count_shared_calls, place_shown, places_shown, primary_place
@@ -47,9 +51,25 @@ def to_json(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "accesses": [_access(access) for access in finding.accesses],
         "missing": finding.missing,
+        **_edits(finding),
         "spec": {"document": finding.spec.document, "section": finding.spec.section},
         "trace": list(format_trace(finding.trace)),
     }
+
+
+def _edits(finding: Finding) -> dict[str, Any]:
+    """The instructions to insert, if the fix is nothing else."""
+    found = [
+        {
+            "insert": "".join(f"{code};" for code in step.codes),
+            "line": point.site.line,
+            "column": point.site.column,
+            "after": point.after,
+        }
+        for step in whole_insertions(finding.fixes)
+        for point in step.points
+    ]
+    return {"edits": found} if found else {}
 
 
 def _access(access: Access) -> dict[str, Any]:
@@ -162,7 +182,7 @@ def tell(bug: Bug, texts: SourceText) -> Told:
     told = _Lines(found, texts, places_shown(found, texts))
     notes = tuple(_notes(bug, told))
     return Told(
-        sentence=told.name_lines(sentence(found)),
+        sentence=told.sentence(),
         primary=told.primary,
         marks=tuple(told.marks(MOST_LINES - 1 - len(notes))),
         notes=notes,
@@ -174,7 +194,7 @@ def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:
     """The place and the sentence of a finding, for a report of one line."""
     shown = places_shown(finding, texts)
     told = _Lines(finding, texts, shown)
-    return told.primary, told.name_lines(sentence(finding))
+    return told.primary, told.sentence()
 
 
 def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
@@ -198,10 +218,7 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
 
 
 _LINES = re.compile(r"\bline \d+|\blines \d+(?:(?:, | and )\d+)+")
-_END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
-_REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
-_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of (?:cta\([\d, ]+\)|\S)+ in time alone)")
-_LEAVES = re.compile(r"The wait at line (?P<line>\d+) (?P<what>(?:leaves|has|does)[^.]*(?:\.\w[^.]*)*)")
+_REGISTER = re.compile(r"%\w+")
 
 
 class _Lines:
@@ -239,15 +256,16 @@ class _Lines:
         return marks
 
     def _wait(self) -> Mark | None:
-        """The wait that does not suffice, with what the fix says of it."""
-        said = _LEAVES.search(self._finding.missing)
-        if said is None:
+        """The wait that does not suffice, with what it does."""
+        notes = (note for fix in self._finding.fixes for note in fix.notes)
+        wait = next((note for note in notes if isinstance(note, IdleWait)), None)
+        if wait is None:
             return None
-        place = self._place(int(said["line"]))
+        place = self._place(wait.at.line)
         taken = {(span.path, span.line) for span in self._shown if span is not None}
         if place is None or (place.path, place.line) in taken:
             return None
-        return Mark(place, said["what"].rstrip("."))
+        return Mark(place, plain(wait.does))
 
     def _place(self, line: int) -> Span | None:
         if line in self._known:
@@ -263,8 +281,10 @@ class _Lines:
     def _name_all(self, said: str) -> str:
         """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
         lines = [int(number) for number in re.findall(r"\d+", said)]
+        return self._name_several(lines, " and " if " and " in said else ", ")
+
+    def _name_several(self, lines: Sequence[int], between: str = ", ") -> str:
         *most, last = dict.fromkeys(self._name(line) for line in lines)
-        between = " and " if " and " in said else ", "
         return f"lines {', '.join(most)}{between}{last}" if most else self._name(lines[0], word="line ")
 
     def _name(self, line: int, word: str = "") -> str:
@@ -275,18 +295,44 @@ class _Lines:
         here = self.primary is not None and place.path == self.primary.path
         return f"{word}{place.line}" if here else f"{self._texts.name(place.path)}:{place.line}"
 
+    def sentence(self) -> str:
+        """What is wrong, each clause once: copies of one line of the source differ in their registers alone."""
+        kept: dict[str, str] = {}
+        for clause in self.name_lines(sentence(self._finding)).split("; "):
+            kept.setdefault(_REGISTER.sub("%", clause.rpartition(": ")[2]), clause)
+        return "; ".join(kept.values())
+
     def fix(self) -> str:
-        """The fix without remarks on the execution, in the words of the language as well."""
-        first, *others = _END_OF_SENTENCE.split(plain_names(_STEP.sub(r"\1", self._finding.missing)))
-        kept = [first]
-        for more in others:
-            if _REMARK.match(more) or sum(map(len, kept)) + len(more) > MOST_FIX:
-                break
-            kept.append(more)
-        text = self.name_lines(" ".join(kept)).rstrip(".")
+        """The fixes without details of the execution, in the words of the language as well."""
         ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
-        language = language_of(self._finding, self._texts)
-        return add_words(text.removeprefix("Execute "), language, one_cta=len(ctas) < 2)
+        words = Vocabulary(language_of(self._finding, self._texts), one_cta=len(ctas) < 2)
+        said = (each for fix in self._finding.fixes for each in tell_fix(fix))
+        kept: list[str] = []
+        size = 0
+        for phrase, detail in said:
+            size += len(plain_names(plain(part for part in phrase if not isinstance(part, Aside))))
+            if detail or (kept and size > MOST_FIX):
+                break
+            kept.append("".join(self._part(part, words) for part in phrase))
+        return " ".join(dict.fromkeys(kept)).rstrip(".").removeprefix("Execute ")
+
+    def _part(self, part: Part, words: Vocabulary) -> str:
+        """A part of a fix in terms of the source and its language."""
+        match part:
+            case Site():
+                return self._name_several([part.line]) if self._compiled else plain((part,))
+            case Sites() if self._compiled:
+                return self._name_several([site.line for site in part.sites], part.last)
+            case Thing():
+                name = plain_names(part.label)
+                return f"`{name}`" if name == part.label and not name.startswith("0x") else name
+            case Code():
+                return words.name(part.text)
+            case Aside():
+                return ""
+            case str():
+                return words.annotate(part)
+        return plain((part,))
 
 
 def _places_of(compiled: Sequence[CompiledLine], shared: int, texts: SourceText) -> Iterator[tuple[int, Span | None]]:

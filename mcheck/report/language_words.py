@@ -50,7 +50,7 @@ WORDS = (
         tilelang="T.sync_threads()",
     ),
     Word(
-        ptx=r"(?<=: )a barrier(?=,|$)|(?<=[Pp]ut )a barrier(?= between)",
+        ptx=r"a barrier(?= between|\Z)",
         one_cta=True,
         cuda="__syncthreads()",
         gluon="gl.barrier()",
@@ -158,29 +158,44 @@ def language_of(finding: Finding, texts: SourceText) -> str:
     return ""
 
 
-def add_words(text: str, language: str, *, one_cta: bool = True) -> str:
-    """The text with the language's words behind the first mention of each instruction; ``one_cta``: it is about
-    threads of one CTA.
-    """
-    if not language:
+class Vocabulary:
+    """The words of a language, each told once in a text, behind the first mention of its instruction."""
+
+    def __init__(self, language: str, *, one_cta: bool = True) -> None:
+        """``one_cta``: the text is about threads of one CTA."""
+        found = ((word, _name(word, language)) for word in WORDS if one_cta or not word.one_cta)
+        self._left = [(word, name) for word, name in found if name]
+
+    def name(self, code: str) -> str:
+        """An instruction, with the language's word for it."""
+        for word, name in self._left:
+            if (found := re.fullmatch(word.ptx, code)) is not None:
+                self._left.remove((word, name))
+                return _named(found, name)
+        return code
+
+    def annotate(self, text: str) -> str:
+        """Prose with the language's words for the instructions in it."""
+        for word, name in [*self._left]:
+            if (found := re.search(rf"(?<![\w.`]){word.ptx}(?![\w`])", text)) is not None:
+                self._left.remove((word, name))
+                text = f"{text[: found.start()]}{_named(found, name)}{text[found.end() :]}"
         return text
-    for word in WORDS:
-        if word.one_cta and not one_cta:
-            continue
-        name = getattr(word, language) or (word.cuda if language == "cutlass" else "")
-        if name:
-            text = re.sub(rf"(?<![\w.`]){word.ptx}(?![\w`])", lambda m, n=name: _named(m, n), text, count=1)  # type: ignore[misc]
-    return text
 
 
 def find_word(code: str, language: str) -> str:
     """The language's word for an instruction; empty if there is none."""
     for word in WORDS:
         found = re.fullmatch(word.ptx, code)
-        name = getattr(word, language) or (word.cuda if language == "cutlass" else "")
-        if found is not None and name:
-            return str(name).format(**{key: value for key, value in found.groupdict().items() if value is not None})
+        if found is not None and (name := _name(word, language)):
+            return _filled(found, name)
     return ""
+
+
+def _name(word: Word, language: str) -> str:
+    if not language:
+        return ""
+    return str(getattr(word, language)) or (word.cuda if language == "cutlass" else "")
 
 
 def is_declared(word: str, text: str) -> bool:
@@ -190,5 +205,8 @@ def is_declared(word: str, text: str) -> bool:
 
 
 def _named(found: re.Match[str], name: str) -> str:
-    values = {key: value for key, value in found.groupdict().items() if value is not None}
-    return f"{found[0]} (`{name.format(**values)}`)"
+    return f"{found[0]} (`{_filled(found, name)}`)"
+
+
+def _filled(found: re.Match[str], name: str) -> str:
+    return name.format(**{key: value for key, value in found.groupdict().items() if value is not None})

@@ -23,9 +23,11 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.repair import make_edits, whole_insertions
 from mcheck.ir.program import Kinds, describe_kinds
 from mcheck.report.help_pages import ISA, help_page, site_url
 from mcheck.report.problems import list_problems
+from mcheck.report.source_edits import is_table
 from mcheck.report.source_text import places_shown, primary_place
 from mcheck.report.trace import format_instruction
 
@@ -141,7 +143,7 @@ def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
     """The results of all findings; those that the file suppresses by a comment or expects are marked as suppressed."""
     alike: Counter[str] = Counter()
     fixes: Object = {"fixes": [*result.fixes]} if result.fixes else {}
-    own = [(f, _expected(result, f), fixes) for f in result.found]
+    own = [(f, _expected(result, f), fixes or _fixes(result, f)) for f in result.found]
     others: list[tuple[Finding, str | None, Object]] = [(f, reason, {}) for f, reason in result.suppressed]
     for finding, reason, more in (*own, *others):
         print_ = _fingerprint(result, finding)
@@ -154,6 +156,27 @@ def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
         found = _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", None)
         accepted = {"kind": "external", "status": "accepted", "justification": "known: it is in the baseline"}
         yield found | {"baselineState": "unchanged", "suppressions": [accepted]}
+
+
+def _fixes(result: Findings, finding: Finding) -> Object:
+    """The fix as edits of the text that was checked, if it is to insert instructions, and the text is not compiled."""
+    if any(access.source for access in finding.accesses):
+        return {}
+    if not whole_insertions(finding.fixes):
+        return {}
+    path, lines = result.program or result.path, result.source.split("\n")
+    edits = make_edits(finding.fixes, lines, table=is_table(result.path, result.source))
+    if not edits:
+        return {}
+    replacements = [
+        {
+            "deletedRegion": {"startLine": e.line, "startColumn": e.column + 1, "endColumn": e.column + 1},
+            "insertedContent": {"text": e.text},
+        }
+        for e in edits
+    ]
+    changes = [{"artifactLocation": artifact(path), "replacements": replacements}]
+    return {"fixes": [{"description": {"text": finding.missing}, "artifactChanges": changes}]}
 
 
 def _expected(result: Findings, finding: Finding) -> str | None:

@@ -1,21 +1,23 @@
 """Fixes of compiled modules as edits of the source: the language's own word on a line of its own, or inline PTX where a
 source in CUDA C++ lacks the header of the word.
 
-A fix ``Execute CODE after line N`` names a line of the module. Where that was compiled from a line of CUDA C++ or
-Python before or after which a statement can stand, and the language has a word for the code, there is an edit. Whether
+A fix inserts instructions at statements of the module. Where these were compiled from lines of CUDA C++ or Python
+before or after which a statement can stand, and the language has a word for the instruction, there is an edit. Whether
 it compiles, and helps, is for a check to say.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
 from mcheck.checking.fences.edits import replaced_lines
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import Edit, Insertion, parse_fix
+from mcheck.findings.fix import Point
+from mcheck.findings.repair import Edit, whole_insertions
 from mcheck.report.language_words import find_word, is_declared, language_of
 from mcheck.report.source_text import count_shared_calls, place_shown
 
@@ -37,13 +39,25 @@ class SourceEdit:
 def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, ...]:
     """The edits of the source that implement the fix of a finding; none if one of its steps has none."""
     language = language_of(finding, texts)
-    steps = parse_fix(finding)
+    steps = whole_insertions(finding.fixes)
     if not language or not steps:
         return ()
     shared = count_shared_calls([access.source for access in finding.accesses])
     places = {one.line: place_shown(one.source, shared, texts) for one in finding.lines}
-    edits = [_edit(step, places.get(step.line), language, texts) for step in steps]
+    edits = [
+        _edit(step.codes, place, places.get(place.site.line), language, texts)
+        for step in steps
+        for place in step.points
+    ]
     return tuple(edit for edit in edits if edit is not None) if None not in edits else ()
+
+
+@lru_cache(maxsize=1)
+def is_table(path: str, text: str) -> bool:
+    """Whether a program is a litmus test in table form."""
+    from mcheck.frontend.litmus import parse
+
+    return path.endswith(".litmus") and parse(text, path, every=True).dialect
 
 
 def repair_edits(before: str, after: str) -> tuple[Edit, ...]:
@@ -60,8 +74,9 @@ def repair_edits(before: str, after: str) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def _edit(step: Insertion, place: Span | None, language: str, texts: SourceText) -> SourceEdit | None:
-    codes = [part.strip() for part in step.code.split(";")]
+def _edit(
+    codes: tuple[str, ...], where: Point, place: Span | None, language: str, texts: SourceText
+) -> SourceEdit | None:
     words = [find_word(code, language) for code in codes]
     text = texts.line(place) if place is not None else None
     if place is None or text is None or "" in words:
@@ -74,7 +89,7 @@ def _edit(step: Insertion, place: Span | None, language: str, texts: SourceText)
     indent = text[: len(text) - len(text.lstrip())]
     lines = "".join(f"{indent}{word}{end}\n" for word in words)
     above = _code_above(place, texts)
-    if step.after:
+    if where.after:
         if not _ends_statement(text, python=python):
             return None
         return SourceEdit(place.path, place.line, len(text), "\n" + lines.rstrip("\n"))

@@ -113,14 +113,6 @@ def async_arrive_end(state: State) -> Step:
     return _arrive_on(state, 1, False, _ASYNC_ARRIVE)
 
 
-def is_over_delivered(state: State) -> bool:
-    """All arrivals are spent and more bytes came than were announced: no arrival or completion ends the phase (UB216).
-
-    Not undefined by itself, since an expect-tx may still follow; engines report it if the execution ends so.
-    """
-    return state.pending == 0 and state.tx < 0
-
-
 # --- waiting ------------------------------------------------------------------------------------------
 
 

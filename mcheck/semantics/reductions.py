@@ -135,17 +135,6 @@ def atomic(op: str, type_: str, old: int, operands: Sequence[int], *, flush_subn
     return reduce(op, type_, old, operand, flush_subnormals=flush_subnormals)
 
 
-def reduce_bytes(op: str, type_: str, old: bytes, operand: bytes, *, flush_subnormals: bool = True) -> bytes:
-    """Element by element on little-endian memory; both have the same length, a multiple of the element size."""
-    size = element_size(type_)
-    out = bytearray()
-    for start in range(0, len(old), size):
-        a = int.from_bytes(old[start : start + size], "little")
-        b = int.from_bytes(operand[start : start + size], "little")
-        out += reduce(op, type_, a, b, flush_subnormals=flush_subnormals).to_bytes(size, "little")
-    return bytes(out)
-
-
 def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 

@@ -122,18 +122,33 @@ def arrows() -> dict[tuple[str, str], list[tuple[str, str]]]:
     return found
 
 
+def folders() -> dict[str, list[str]]:
+    """The folders of each room, with the first sentence of what they say of themselves."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("__init__.py")):
+        name = _name(path)
+        room = room_of(name)
+        if name.removeprefix("mcheck.") in (room, "mcheck", "engines"):
+            continue
+        about = (ast.get_docstring(ast.parse(path.read_text())) or "").split(". ")[0].split("\n\n")[0]
+        within = name.removeprefix(f"mcheck.{room}.").replace(".", "/")
+        found.setdefault(room, []).append(f"{within}: {' '.join(about.split()).rstrip('.:')}")
+    return found
+
+
 def plan() -> str:
-    """Rooms by level with the rooms that each imports, as text."""
+    """Rooms by level with their folders and the rooms that each imports, as text."""
     targets: dict[str, list[str]] = {}
     for (a, b), pairs in arrows().items():
         targets.setdefault(a, []).append(f"{b} ({len(pairs)})")
     sizes: dict[str, int] = {}
     for module in imports():
         sizes[room_of(module)] = sizes.get(room_of(module), 0) + 1
-    lines = []
+    lines, inside = [], folders()
     for k, level in reversed([*enumerate(LEVELS)]):
         lines.append(f"level {k}")
         for room, what in level.items():
             lines.append(f"  {room:18} {sizes.get(room, 0):4} files  {what}")
+            lines.extend(f"  {'':18}   {folder}" for folder in inside.get(room, []))
             lines.extend([f"  {'':18}   -> {', '.join(targets[room])}"] if room in targets else [])
     return "\n".join(lines)

@@ -13,10 +13,10 @@ import pytest
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Base, Check, Kind, Let, Model, Op2
-from mcheck.cat.pretty import show
 from mcheck.engines.explicit.engine import answer
 from mcheck.engines.z3.engine import answer as solve
 from mcheck.frontend.litmus import parse
+from tests.cat.pretty import show
 
 FIELD = Path(__file__).parent / "field"
 LOCATIONS = ("x", "y")

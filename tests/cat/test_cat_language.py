@@ -7,7 +7,7 @@ import pytest
 from mcheck.cat import full_text, load_model, model_names, models_directory, parse_model
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
 from mcheck.cat.names import BASE
-from mcheck.cat.pretty import show, show_model, show_statement
+from tests.cat.pretty import show, show_model, show_statement
 
 
 def model(text: str) -> Model:

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from mcheck.cat import parse_model
 from mcheck.cat.ast import Base, Check, Empty, Kind, Node, Op1, Op2
 from mcheck.cat.fold import binary, unary
-from mcheck.cat.pretty import show
-from mcheck.cat.reference import Reference
 from tests.cat.expressions import expressions
+from tests.cat.pretty import show
+from tests.cat.reference import Reference
 
 SIZE = 4
 

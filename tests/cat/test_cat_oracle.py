@@ -14,8 +14,8 @@ from mcheck.cat.algebra.bits import Rows, apply_operation, closure, empty
 from mcheck.cat.algebra.bounds import Bounds, bound_nodes, compute_bounds
 from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op2, Var
-from mcheck.cat.reference import Pairs, Reference
 from tests.cat.expressions import expressions, nodes
+from tests.cat.reference import Pairs, Reference
 
 SIZE = 4
 UNKNOWN = ("rf", "co")

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.agreement import engine_findings
 from mcheck.checking.check.command import check_case
 from mcheck.checking.fences import examination
 from mcheck.checking.fences.candidates import apply_edits, find_sites
@@ -17,6 +16,7 @@ from mcheck.checking.fences.weakenings import weaker_forms
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.single import load_model, load_program
+from tests.engine_findings import engine_findings
 
 LITMUS = Path("litmus")
 KERNEL = LITMUS / "kernels/A05-same-thread-without-proxy-fence-fixed.litmus"

@@ -77,7 +77,7 @@ def test_accesses_by_two_addresses_lack_the_fence_of_aliases(engine: str) -> Non
     (finding,) = found(OWN, engine)
     assert finding.code == "RACE001"
     lines = OWN.splitlines()
-    assert found("\n".join(apply_edits(lines, make_edits(finding, lines, table=True))), engine) == []
+    assert found("\n".join(apply_edits(lines, make_edits(finding.fixes, lines, table=True))), engine) == []
     (finding,) = found(OTHER, engine)
     assert finding.code == "RACE001"
     assert "fence.proxy.alias on the way from line 4 to line 5" in finding.missing

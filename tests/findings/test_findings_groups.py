@@ -7,11 +7,34 @@ from dataclasses import replace
 import pytest
 
 from mcheck.base.errors import Span
-from mcheck.findings.finding import Access, CompiledLine, Finding, mentioned_lines
+from mcheck.findings.finding import Access, CompiledLine, Finding
+from mcheck.findings.fix import (
+    BeforeIssue,
+    Change,
+    Condition,
+    Fix,
+    Given,
+    Helper,
+    IdleWait,
+    Insert,
+    Known,
+    Meet,
+    Point,
+    Property,
+    Publish,
+    ToCome,
+    advise,
+)
+from mcheck.findings.fix_words import mentioned
 from mcheck.findings.groups import causes, group_findings
+from mcheck.findings.phrase import Site, Thing, say
 from mcheck.findings.trace import Step, StepKind
 
-GENERIC = "Release after the first access and acquire before the second, or put a barrier between them."
+GENERIC = Fix((Meet(),))
+
+
+def insert(code: str, line: int, *given: Given, after: bool = True, leaves: int | None = None) -> Fix:
+    return Fix((Insert(codes=(code,), points=(Point(Site(line), after),), given=given, leaves=leaves),))
 
 
 def access(
@@ -24,10 +47,10 @@ def access(
     )  # fmt: skip
 
 
-def race(first: Access, second: Access, missing: str = GENERIC, code: str = "RACE003") -> Finding:
+def race(first: Access, second: Access, fix: Fix = GENERIC, code: str = "RACE003") -> Finding:
     return Finding(
-        code=code, kind="race", severity="error", message="a race", accesses=(first, second), missing=missing,
-        lines=tuple(CompiledLine(n, (Span("k.cu", n // 10, 1),)) for n in mentioned_lines(missing)),
+        code=code, kind="race", severity="error", message="a race", accesses=(first, second), fixes=(fix,),
+        lines=tuple(CompiledLine(s.line, (Span("k.cu", s.line // 10, 1),)) for s in mentioned((fix,))),
     )  # fmt: skip
 
 
@@ -58,17 +81,15 @@ def test_columns_tell_the_threads_of_a_table_apart() -> None:
     assert members(race(cell(2), cell(14)), race(cell(2), cell(26))) == [(0,), (1,)]
 
 
-WAIT = "Execute cp.async.wait_group {} before line {}, which hands the bytes over. {}"
+def wait(leaves: int, line: int) -> Fix:
+    return insert(f"cp.async.wait_group {leaves}", line, Given(Condition.HANDS_OVER), after=False, leaves=leaves)
 
 
 def test_one_wait_at_one_source_line_fixes_several_pairs_and_the_strongest_is_shown() -> None:
-    notes = (
-        "The wait at line 7 leaves the 2 latest groups pending.",
-        "The wait at line 9 leaves the latest group pending.",
-    )
+    notes = (IdleWait(Site(7), ("leaves the 2 latest groups pending",)), IdleWait(Site(9), ("leaves the latest",)))
     found = [
-        race(access(100, 13, "write"), access(110, 22), WAIT.format(1, 201, notes[0])),
-        race(access(120, 19, "write"), access(130, 23), WAIT.format(0, 205, notes[1])),
+        race(access(100, 13, "write"), access(110, 22), wait(1, 201).noted(notes[0])),
+        race(access(120, 19, "write"), access(130, 23), wait(0, 205).noted(notes[1])),
     ]
     (group,) = group_findings(found)
     assert (group.members, group.pairs) == ((1, 0), 2)
@@ -76,35 +97,32 @@ def test_one_wait_at_one_source_line_fixes_several_pairs_and_the_strongest_is_sh
 
 def test_waits_at_other_lines_are_other_bugs() -> None:
     found = [
-        race(access(100, 13, "write"), access(110, 22), WAIT.format(1, 201, "")),
-        race(access(120, 19, "write"), access(130, 23), WAIT.format(1, 311, "")),
+        race(access(100, 13, "write"), access(110, 22), wait(1, 201)),
+        race(access(120, 19, "write"), access(130, 23), wait(1, 311)),
     ]
     assert members(*found) == [(0,), (1,)]
 
 
-@pytest.mark.parametrize("note", ["", " What warp1[0] knows of warp0[0] ends with line 457 (bar.sync 0, step 3)."])
-def test_fixes_of_the_catalogue_join_nothing(note: str) -> None:
-    found = [race(access(100, 13, "write"), access(110, 22), GENERIC + note, "RACE001"),
-             race(access(120, 19, "write"), access(130, 23), GENERIC + note, "RACE001")]  # fmt: skip
+@pytest.mark.parametrize("note", [None, Known("warp1[0]", "warp0[0]", Site(457), "bar.sync 0", 3)])
+def test_fixes_of_the_catalogue_join_nothing(note: Known | None) -> None:
+    found = [race(access(100, 13, "write"), access(110, 22), GENERIC.noted(note), "RACE001"),
+             race(access(120, 19, "write"), access(130, 23), GENERIC.noted(note), "RACE001")]  # fmt: skip
     assert members(*found) == [(0,), (1,)]
 
 
-FENCE = "Execute fence.proxy.async after line {}, in every thread that executes it, before the hand-over at line {}."
-
-
-def unordered(*places: tuple[int, str], buffer: str = "buf@0", missing: str = GENERIC) -> Finding:
+def unordered(*places: tuple[int, str], buffer: str = "buf@0", fix: Fix = GENERIC) -> Finding:
     """A race of two accesses at lines of the source."""
     first, second = (replace(access(10 * line, line, kind), object=buffer) for line, kind in places)
-    return race(first, second, missing, "RACE001")
+    return race(first, second, fix, "RACE001")
 
 
 def test_what_one_barrier_orders_is_one_bug() -> None:
     """A tile is written in three places and read in one: the barrier is missing before that; and the finding to show
     is not one that a barrier of the warp would fix.
     """
-    warp = "Execute bar.warp.sync 0xffffffff before line 980"
+    warp = insert("bar.warp.sync 0xffffffff", 980, after=False)
     found = [
-        unordered((70, "write"), (98, "read"), missing=warp),
+        unordered((70, "write"), (98, "read"), fix=warp),
         unordered((77, "write"), (98, "read")),
         unordered((85, "write"), (98, "read")),
     ]
@@ -135,28 +153,25 @@ def test_a_line_that_races_with_itself_in_one_round_lacks_more_than_a_barrier_be
     assert members(unordered((45, "write"), (50, kind)), itself) == [(0,), (1,)]
 
 
-KNOWN = GENERIC + " What warp1[0] knows of warp0[0] ends with line {} ({}, step 3)."
-
-
-def after(line: int, operation: str = "bar.sync 0") -> str:
+def after(line: int, operation: str = "bar.sync 0") -> Fix:
     """The fix of a race of threads that have met at a line of the source."""
-    return KNOWN.format(10 * line, operation)
+    return GENERIC.noted(Known("warp1[0]", "warp0[0]", Site(10 * line), operation, 3))
 
 
 @pytest.mark.parametrize("line", [5, 20])
 def test_a_barrier_before_or_behind_all_accesses_leaves_one_bug(line: int) -> None:
-    found = [unordered((at, "write"), (15, "read"), missing=after(line)) for at in (10, 12)]
+    found = [unordered((at, "write"), (15, "read"), fix=after(line)) for at in (10, 12)]
     assert members(*found) == [(0, 1)]
 
 
 def test_a_barrier_between_the_writes_of_a_loop_leaves_two_bugs() -> None:
     """Write, barrier, write, read: one barrier is missing before the read, and another at the end of the round."""
-    found = [unordered((at, "write"), (15, "read"), missing=after(11)) for at in (10, 12)]
+    found = [unordered((at, "write"), (15, "read"), fix=after(11)) for at in (10, 12)]
     assert members(*found) == [(0,), (1,)]
 
 
 def test_what_is_handed_over_otherwise_lacks_no_barrier() -> None:
-    found = [unordered((at, "write"), (15, "read"), missing=after(5, "mbarrier.arrive.b64")) for at in (10, 12)]
+    found = [unordered((at, "write"), (15, "read"), fix=after(5, "mbarrier.arrive.b64")) for at in (10, 12)]
     assert members(*found) == [(0,), (1,)]
 
 
@@ -171,7 +186,7 @@ def test_a_tile_that_is_written_before_and_behind_the_read_lacks_two_barriers() 
         unordered((20, "write"), (99, "read")),
         unordered((20, "write"), (98, "write")),
         replace(unordered((20, "write"), (98, "read")), code="RACE010"),
-        unordered((20, "write"), (98, "read"), missing="Execute bar.sync 0 before line 200"),
+        unordered((20, "write"), (98, "read"), fix=insert("bar.sync 0", 200, after=False)),
     ],
 )
 def test_other_objects_places_and_codes_are_other_bugs(other: Finding) -> None:
@@ -185,19 +200,23 @@ def test_no_barrier_orders_global_memory() -> None:
 
 def test_one_fence_before_one_hand_over() -> None:
     def missing(after: int, over: int) -> Finding:
-        return race(access(after, after // 10), access(400, 40, "write"), FENCE.format(after, over), "RACE006")
+        before = Given(Condition.BEFORE_HAND_OVER, Site(over))
+        return race(
+            access(after, after // 10),
+            access(400, 40, "write"),
+            insert("fence.proxy.async", after, Given(Condition.EACH_THREAD), before),
+            "RACE006",
+        )
 
     assert members(missing(111, 301), missing(121, 305)) == [(0, 1)]
     assert members(missing(111, 301), missing(121, 315)) == [(0,), (1,)]
 
 
-PUT = "Put a barrier such as bar.sync 0 between the mbarrier.init at line {} and line {}."
-
-
 def uninitialised(init: int, use: int) -> Finding:
-    text = PUT.format(init, use)
     return replace(
-        race(access(use, use), access(use, use), text, "UB201"), kind="undefined", accesses=(access(use, use),)
+        race(access(use, use), access(use, use), Fix((Publish(Site(init), Site(use)),)), "UB201"),
+        kind="undefined",
+        accesses=(access(use, use),),
     )
 
 
@@ -237,17 +256,11 @@ def test_a_copy_that_outlives_its_cta_follows_from_the_missing_wait_for_it() -> 
     assert [g.follows for g in group_findings((other, race(copy, access(90, 9))))] == [None, None]
 
 
-BEFORE = (
-    "Order line {} before the issue of the operation at line {}: a barrier, or a release that the issuing thread "
-    "acquires"
-)
-
-
-def refilled(read: int, copy: int, *, call: int = 0, fence: str = "") -> Finding:
+def refilled(read: int, copy: int, *, call: int = 0, fence: bool = False) -> Finding:
     """A copy at a line of the source, or of a function that line ``call`` calls, overwrites what a line reads."""
-    missing = BEFORE.format(10 * read, 10 * copy) + fence + "."
+    fix = Fix((BeforeIssue(Site(10 * read), Site(10 * copy), fence),))
     lines = (CompiledLine(10 * copy, access(10 * copy, copy, call=call).source), CompiledLine(10 * read, ()))
-    found = race(access(10 * read, read), access(10 * copy, copy, "write", call=call), missing)
+    found = race(access(10 * read, read), access(10 * copy, copy, "write", call=call), fix)
     return replace(found, lines=lines)
 
 
@@ -258,7 +271,7 @@ def refilled(read: int, copy: int, *, call: int = 0, fence: str = "") -> Finding
         (refilled(26, 29), refilled(27, 30), True),  # and behind them
         (refilled(36, 21, call=29), refilled(37, 22, call=29), True),  # a function copies both
         (refilled(36, 29), refilled(57, 50), False),  # two loops
-        (refilled(36, 29), refilled(37, 30, fence=", with fence.proxy.async before that"), False),
+        (refilled(36, 29), refilled(37, 30, fence=True), False),
     ],
 )
 def test_tiles_of_two_arrays_that_are_refilled_too_early_lack_one_barrier(
@@ -270,7 +283,7 @@ def test_tiles_of_two_arrays_that_are_refilled_too_early_lack_one_barrier(
 @pytest.mark.parametrize(("calls", "joined"), [((23, 23), True), ((23, 25), False)])
 def test_a_barrier_after_a_call_is_one_for_all_that_it_reads(calls: tuple[int, int], joined: bool) -> None:
     def reads(line: int, call: int) -> Finding:
-        told = f"Execute bar.sync 0 after line {line}, in every thread of the CTA."
+        told = insert("bar.sync 0", line, Given(Condition.EACH_OF_CTA))
         first = access(line, line // 10, call=call)
         found = race(first, access(300, 30, "write", call=29), told, "RACE001")
         return replace(found, lines=(CompiledLine(line, first.source),))
@@ -280,7 +293,7 @@ def test_a_barrier_after_a_call_is_one_for_all_that_it_reads(calls: tuple[int, i
 
 def test_a_statement_that_has_to_be_strong_is_one_bug_whichever_call_it_is_in() -> None:
     def reset(line: int, call: int) -> Finding:
-        told = f"Make the write at line {line} st.relaxed.gpu: a weak one races with the atomic at line 90."
+        told = Fix((Change(what=Property.STRENGTH, sites=(Site(line),), new="st.relaxed.gpu", subject=("the write",)),))
         write = access(line, 15, "write", call=call)
         return replace(race(access(90, 14), write, told, "RACE001"), lines=(CompiledLine(line, write.source),))
 
@@ -288,23 +301,24 @@ def test_a_statement_that_has_to_be_strong_is_one_bug_whichever_call_it_is_in() 
 
 
 def test_lines_of_the_barrier_that_is_missing_join_no_more_than_the_fix_of_the_catalogue() -> None:
-    told = "Put a barrier between line {} and line {}, or release after the first access and acquire before the second."
     found = [
-        unordered((70, "write"), (98, "read"), missing=told.format(700, 980)),
-        unordered((77, "write"), (98, "read"), missing=told.format(770, 980)),
+        unordered((70, "write"), (98, "read"), fix=Fix((Meet(first=Site(700), second=Site(980)),))),
+        unordered((77, "write"), (98, "read"), fix=Fix((Meet(first=Site(770), second=Site(980)),))),
     ]
     assert members(*found) == [(0, 1)]
 
 
 def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its_consequence() -> None:
     early = race(
-        access(370, 37), access(280, 28, "write"), "Execute bar.warp.sync 0xffffffff after line 370: at line 400 x."
+        access(370, 37),
+        access(280, 28, "write"),
+        replace(insert("bar.warp.sync 0xffffffff", 370), why=say("at {} x", Site(400))),
     )
     waits = Finding(
         code="DEAD003", kind="deadlock", severity="error", message="wait forever", accesses=(access(260, 26),),
-        missing="Nothing arrived on e. Still to signal e: warp1[0] at line {}.", lines=(),
     )  # fmt: skip
     for line, follows in ((400, 0), (390, None)):
-        stuck = replace(waits, missing=waits.missing.format(line))
-        known = tuple(CompiledLine(n, (Span("k.cu", n // 10, 1),)) for n in mentioned_lines(stuck.missing))
+        helper = Helper("warp1[0]", Site(line), Site(260), ())
+        stuck = replace(waits, fixes=(advise("Nothing on {}", Thing("e")).noted(ToCome("e", (helper,))),))
+        known = tuple(CompiledLine(s.line, (Span("k.cu", s.line // 10, 1),)) for s in mentioned(stuck.fixes))
         assert [group.follows for group in group_findings([early, replace(stuck, lines=known)])] == [None, follows]

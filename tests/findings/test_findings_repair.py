@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.base.errors import Span
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import Change, Fix, Insert, Point, Property
+from mcheck.findings.phrase import Site
 from mcheck.findings.repair import apply_edits, make_edits
 
 FENCE = "fence.proxy.async"
 
 
-def mended(text: str, missing: str, *places: tuple[int, int], table: bool = False) -> str:
-    accesses = tuple(Access(thread="P", instruction="", span=Span("x", line, column)) for line, column in places)
-    finding = Finding(
-        code="RACE004", kind="race", severity="error", message="", accesses=accesses, missing=f"Execute {missing}."
-    )
+def mended(text: str, *points: tuple[str, int, int], table: bool = False) -> str:
+    """The text with the fence before or after statements at these lines and columns."""
+    where = tuple(Point(Site(line, column), after=side == "after") for side, line, column in points)
     lines = text.split("\n")
-    return "\n".join(apply_edits(lines, make_edits(finding, lines, table=table)))
+    return "\n".join(
+        apply_edits(lines, make_edits((Fix((Insert(codes=(FENCE,), points=where),)),), lines, table=table))
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,28 +36,27 @@ def mended(text: str, missing: str, *places: tuple[int, int], table: bool = Fals
     ],
 )
 def test_in_a_block(text: str, where: str, place: tuple[int, int], after: str) -> None:
-    assert mended(text, f"{FENCE} {where} line 1", place) == after.replace("F", FENCE)
+    assert mended(text, (where, *place)) == after.replace("F", FENCE)
 
 
 def test_in_a_table_a_row_of_its_own() -> None:
-    assert mended(" a | b ;", f"{FENCE} after line 1", (1, 6), table=True) == f" a | b ;\n | {FENCE} ;"
-    assert mended(" a | b | c ;", f"{FENCE} before line 1", (1, 2), table=True) == f" {FENCE} | | ;\n a | b | c ;"
+    assert mended(" a | b ;", ("after", 1, 6), table=True) == f" a | b ;\n | {FENCE} ;"
+    assert mended(" a | b | c ;", ("before", 1, 2), table=True) == f" {FENCE} | | ;\n a | b | c ;"
 
 
-def test_two_places_at_once() -> None:
-    text = mended("a;\nb;", f"{FENCE} after line 1, and execute {FENCE} before line 2", (1, 1), (2, 1))
-    assert text == f"a;\n{FENCE};\n{FENCE};\nb;"
-
-
-def test_one_instruction_at_several_places() -> None:
-    text = mended("a;\nb;\nc;", f"{FENCE} before line 1, after line 2 and before line 3", (1, 1), (2, 1), (3, 1))
+def test_several_places() -> None:
+    assert mended("a;\nb;", ("after", 1, 1), ("before", 2, 1)) == f"a;\n{FENCE};\n{FENCE};\nb;"
+    text = mended("a;\nb;\nc;", ("before", 1, 1), ("after", 2, 1), ("before", 3, 1))
     assert text == f"{FENCE};\na;\nb;\n{FENCE};\n{FENCE};\nc;"
 
 
-def test_between_two_lines_is_one_place() -> None:
-    assert mended("a;\nb;\nc;", f"{FENCE} after line 1, before line 3", (1, 1), (3, 1)) == f"a;\n{FENCE};\nb;\nc;"
+def test_nothing_is_changed_outside_of_the_text() -> None:
+    assert mended("a;", ("after", 7, 1)) == "a;"
 
 
-def test_nothing_is_changed_where_no_place_is_named() -> None:
-    assert mended("a;", "the wait first", (1, 1)) == "a;"
-    assert mended("a;", f"{FENCE} after line 7", (1, 1)) == "a;"
+def test_half_a_fix_is_no_edit() -> None:
+    fence = Insert(codes=(FENCE,), points=(Point(Site(1), after=True),))
+    scope = Change(what=Property.SCOPE, sites=(Site(2),), new="gpu")
+    fix = Fix((fence, scope))
+    assert make_edits((fix,), ["a;", "b;"]) == ()
+    assert len(make_edits((fix,), ["a;", "b;"], parts=True)) == 1

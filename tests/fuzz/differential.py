@@ -19,11 +19,11 @@ from mcheck.base.reasons import Cause, format_reasons, without_spans
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
-from mcheck.checking.check.agreement import EngineFindings, engine_findings
 from mcheck.checking.policy.agreement import COUNTED
 from mcheck.checking.policy.engines import ask_engine
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.ir.program import Program
+from tests.engine_findings import EngineFindings, engine_findings
 
 ENGINES = ("explicit", "z3", "protocol")
 LISTING = ("explicit", "z3")

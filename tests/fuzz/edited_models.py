@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random
 
 from mcheck.cat.ast import Model
-from mcheck.cat.pretty import show_model
 from mcheck.frontend.litmus import load
 from mcheck.ir.program import Program
+from tests.cat.pretty import show_model
 from tests.fuzz.comparisons import Plan, brief
 from tests.fuzz.differential import EngineAnswer, contradictions, model_of, run_engine
 from tests.fuzz.edits import edited

@@ -13,7 +13,7 @@ from random import Random
 from mcheck.base.errors import McheckError
 from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op1, Op2, Statement, Var
 from mcheck.cat.library import parse_model
-from mcheck.cat.pretty import show_model
+from tests.cat.pretty import show_model
 
 Rewrite = Callable[[Node], Node]
 Edit = Callable[[Random, Model], tuple[str, Model] | None]

@@ -14,8 +14,8 @@ import pytest
 from benchmarks.mutants import TABLE, mutants
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
-from mcheck.cat.pretty import show_model
 from mcheck.frontend.litmus import parse
+from tests.cat.pretty import show_model
 from tests.fuzz import comparisons, differential, edited_models
 from tests.fuzz.comparisons import Plan, compare_pair, compare_program
 from tests.fuzz.differential import EngineAnswer, contradictions, run_engines

@@ -98,6 +98,32 @@ int main(void) {
 """
 
 
+FRONTS = """
+#include <stddef.h>
+typedef struct { unsigned x, y, z; } dim3;
+int cudaMalloc(void **, size_t);
+int cudaMemset(void *, int, size_t);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *);
+void __cudaRegisterFunction(void **, const char *, char *, const char *);
+int main(void) {
+  static const char stub;
+  void *flags, *zeros, *data, *copy;
+  dim3 one = {1, 1, 1};
+  void *arguments[4] = {&flags, &zeros, &data, &copy};
+  __cudaRegisterFunction(NULL, &stub, NULL, "fronts");
+  cudaMalloc(&flags, 1 << 20), cudaMemset(flags, 3, 8);
+  cudaMalloc(&zeros, 1 << 20), cudaMemset(zeros, 0, 1 << 20);
+  cudaMalloc(&data, 1 << 20), cudaMemset(data, 1, 1 << 20);
+  cudaMalloc(&copy, 1 << 20), cudaMemcpy(copy, (char *)flags + 8, 1 << 15, 3);
+  for (int k = 0; k < 2; ++k) {
+    cudaLaunchKernel(&stub, one, one, arguments, 0, NULL);
+    cudaMemset(zeros, 0, 1 << 15), cudaMemset(data, 0, 4);
+  }
+}
+"""
+
+
 def ran(folder: Path, source: str, *flags: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A program that was linked with the recorder, run in a folder."""
     build(folder / "recorder.so")
@@ -271,6 +297,22 @@ def test_an_entry_that_no_module_has_is_said(tmp_path: Path) -> None:
     done = ran(tmp_path, HOST, "-DREPEATED=1", MCHECK_PTX="missing.ptx")
     assert "missing.ptx cannot be read" in done.stderr
     assert "no module of MCHECK_PTX has an entry scale" in done.stderr
+
+
+@compiled
+def test_what_the_host_fills_at_the_front_of_large_memory(tmp_path: Path) -> None:
+    """Flags of a workspace, and zeros; data that fill more of it are not given, nor a copy of what nobody wrote. What a
+    kernel may have written is unknown until the host fills it again.
+    """
+    (tmp_path / "m.ptx").write_text(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.entry fronts(.param .u64 a, .param .u64 b, .param .u64 c, "
+        ".param .u64 d) { ret; }",
+        encoding="utf-8",
+    )
+    ran(tmp_path, FRONTS, MCHECK_PTX=str(tmp_path / "m.ptx"), MCHECK_RECORD=str(tmp_path / "record"))
+    first, second = [json.loads(text) for text in (tmp_path / "record").read_text(encoding="utf-8").splitlines()]
+    inits = [[about.get("init", {}).get("hex") for about in line["allocations"].values()] for line in (first, second)]
+    assert inits == [["03" * 8, "00" * (1 << 14), None, None], [None, "00" * (1 << 14), "00" * 4, None]]
 
 
 @compiled

@@ -15,6 +15,7 @@ from mcheck.cat import load_model
 from mcheck.cat.algebra.tape import Tape
 from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.incremental.compilation import Compiled
 from mcheck.engines.protocol.incremental.sorts import Sorts
@@ -23,7 +24,6 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.events.thread_state import AsyncRecord
 from mcheck.frontend.litmus import parse
-from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.prefix_sharing import SharedPrefixes, Unshared
 from mcheck.proofs.program_diff import ProgramDiff
 from tests.engines.protocol.sketches import changed

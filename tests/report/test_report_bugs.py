@@ -19,11 +19,13 @@ from mcheck.checking.run.case import Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine
+from mcheck.findings.fix import advise
+from mcheck.findings.phrase import Site, Sites
 from mcheck.frontend.ptx import launch_reader
 from mcheck.report import checked
 from mcheck.report.evidence import MEASURED
 from mcheck.report.finding import MOST_LINES
-from mcheck.report.language_words import add_words
+from mcheck.report.language_words import Vocabulary
 from mcheck.report.lines import plain
 
 ROOT = Path(__file__).parents[2]
@@ -196,50 +198,58 @@ def test_clean_is_the_headline_of_what_is_proved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "words"),
+    ("language", "code", "word"),
     [
-        (
-            "cuda",
-            "cp.async.wait_group 1 before line 20",
-            "cp.async.wait_group 1 (`__pipeline_wait_prior(1)`) before line 20",
-        ),
-        ("cutlass", "cp.async.wait_group 1 before", "cp.async.wait_group 1 (`cute::cp_async_wait<1>()`) before"),
-        ("cutlass", "bar.sync 0 before", "bar.sync 0 (`__syncthreads()`) before"),
-        (
-            "gluon",
-            "fence.proxy.async.shared::cta after",
-            "fence.proxy.async.shared::cta (`fence_async_shared()`) after",
-        ),
-        ("cuda", "bar.warp.sync 0xffffffff after", "bar.warp.sync 0xffffffff (`__syncwarp()`) after"),
-        ("cuda", "fence.proxy.async after", "fence.proxy.async (`cuda::ptx::fence_proxy_async()`) after"),
-        ("", "bar.sync 0 before", "bar.sync 0 before"),
+        ("cuda", "cp.async.wait_group 1", "__pipeline_wait_prior(1)"),
+        ("cutlass", "cp.async.wait_group 1", "cute::cp_async_wait<1>()"),
+        ("cutlass", "bar.sync 0", "__syncthreads()"),
+        ("gluon", "fence.proxy.async.shared::cta", "fence_async_shared()"),
+        ("cuda", "bar.warp.sync 0xffffffff", "__syncwarp()"),
+        ("cuda", "fence.proxy.async", "cuda::ptx::fence_proxy_async()"),
     ],
 )
-def test_fixes_in_the_words_of_the_language(language: str, text: str, words: str) -> None:
-    assert add_words(text, language) == words
+def test_fixes_in_the_words_of_the_language(language: str, code: str, word: str) -> None:
+    words = Vocabulary(language)
+    assert words.name(code) == f"{code} (`{word}`)"
+    assert words.name(code) == code  # it has been told
+    assert Vocabulary(language).annotate(f"execute {code} after it") == f"execute {code} (`{word}`) after it"
+    assert Vocabulary("").name(code) == code
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("numbers", "last", "said"),
     [
-        ("Arrive at lines 1, 2.", "Arrive at line 15"),
-        ("Arrive at lines 1, 2, 3.", "Arrive at lines 15, 16"),
-        ("Arrive at lines 1, 2 and 3.", "Arrive at lines 15 and 16"),
+        ((1, 2), ", ", "Arrive at line 15"),
+        ((1, 2, 3), ", ", "Arrive at lines 15, 16"),
+        ((1, 2, 3), " and ", "Arrive at lines 15 and 16"),
     ],
 )
-def test_a_line_that_a_compiler_made_several_of_is_named_once(missing: str, said: str) -> None:
+def test_a_line_that_a_compiler_made_several_of_is_named_once(numbers: tuple[int, ...], last: str, said: str) -> None:
     result = answer("cuda/bulk_store no-proxy-fence")
     (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
     lines = tuple(CompiledLine(n, (replace(place, line=line),)) for n, line in ((1, 15), (2, 15), (3, 16)))
-    changed = replace(result.findings[0], missing=missing, lines=lines)
+    fix = advise("Arrive at {}", Sites(tuple(map(Site, numbers)), last))
+    changed = replace(result.findings[0], fixes=(fix,), lines=lines)
     text = text_of(replace(result, findings=(changed,)))
     assert f"= fix: {said}\n" in text
 
 
+def test_what_differs_in_the_registers_of_copies_of_a_line_is_said_once() -> None:
+    """The iterations of an unrolled loop have registers of their own."""
+    result = answer("cuda/bulk_store no-proxy-fence")
+    (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
+    lines = tuple(CompiledLine(n, (replace(place, line=15),)) for n in (1, 2))
+    message = "; ".join(f"'ld [%r{n}]' at line {n} has scope .cta, but no thread is near" for n in (1, 2))
+    missing = "Widen it at line 1. Widen it at line 2."
+    changed = replace(result.findings[0], message=message, missing=missing, lines=lines)
+    text = text_of(replace(result, findings=(changed,)))
+    assert text.count("has scope .cta") == 1
+    assert "= fix: Widen it at line 15\n" in text
+
+
 def test_a_barrier_of_a_cta_is_not_named_for_threads_of_several() -> None:
-    text = "Order line 3 before the issue of the operation at line 4: a barrier, or a release"
-    assert "a barrier (`__syncthreads()`), or" in add_words(text, "cuda")
-    assert add_words(text, "cuda", one_cta=False) == text
+    assert Vocabulary("cuda").name("a barrier") == "a barrier (`__syncthreads()`)"
+    assert Vocabulary("cuda", one_cta=False).name("a barrier") == "a barrier"
 
 
 def test_figures_are_those_of_the_page_about_hopper() -> None:

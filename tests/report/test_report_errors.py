@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.errors import InputError, InternalError, McheckError, Span, Unsupported
-from mcheck.report.errors import MAX_WIDTH, excerpt, render, render_warning
+from mcheck.report.errors import MAX_WIDTH, render, render_warning
 
 
 def shown(error: McheckError, text: str, *, color: bool = False) -> list[str]:
@@ -92,7 +92,7 @@ def test_messages_stay_on_one_line() -> None:
     assert shown(InputError("a\nb\x07"), "") == ["error: a\\nb\\x07"]
 
 
-def test_warnings_and_excerpts() -> None:
+def test_warnings() -> None:
     sources = {"a.litmus": "abc"}
     span = Span("a.litmus", 1, 2, 2)
     assert render_warning("odd", span, sources=sources).split("\n") == [
@@ -101,4 +101,3 @@ def test_warnings_and_excerpts() -> None:
         "1 | abc",
         "  |  ^^",
     ]
-    assert excerpt(span, sources) == "  --> a.litmus:1:2\n1 | abc\n  |  ^^"

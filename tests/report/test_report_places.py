@@ -17,6 +17,8 @@ from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine, Finding
+from mcheck.findings.fix import Fix, Insert, Note, Point, advise
+from mcheck.findings.phrase import Aside, Site, Sites, say
 from mcheck.report import checked, gitlab, sarif
 from mcheck.report.finding import lines as finding_lines
 from mcheck.report.lines import plain
@@ -179,9 +181,10 @@ def test_a_fix_names_each_line_of_an_unrolled_loop_once(result: Result, source: 
     compiled = tuple(
         CompiledLine(line=line, source=(Span("ring.cu", at, 5),)) for line, at in zip((21, 22, 23), source, strict=True)
     )
-    fix = "Execute bar.warp.sync 0xffffffff: shfl.sync at lines 21 and 22 and 23 makes lanes wait for each other."
+    lanes = Sites((Site(21), Site(22), Site(23)), " and ")
+    fix = advise("Meet: shfl.sync at {} makes lanes wait for each other", lanes)
     (found,) = result.findings
-    told = replace(result, findings=(replace(found, missing=fix, lines=compiled),))
+    told = replace(result, findings=(replace(found, fixes=(fix,), lines=compiled),))
     assert f"shfl.sync at {said}" in "\n".join(plain(line) for line in checked.describe(told))
 
 
@@ -193,8 +196,9 @@ def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
 
     def told(*chains: tuple[Span, ...]) -> str:
         compiled = tuple(CompiledLine(line=line, source=one) for line, one in zip((21, 22, 23), chains, strict=True))
-        fix = "Execute fence.acq_rel.sys before line 21 and after line 22: line 23 hands on."
-        found = replace(result.findings[0], missing=fix, lines=compiled)
+        points = Point(Site(21), after=False), Point(Site(22), after=True)
+        fix = Fix((Insert(codes=("fence.acq_rel.sys",), points=points),), why=say("{} hands on", Site(23)))
+        found = replace(result.findings[0], fixes=(fix,), lines=compiled)
         return "\n".join(plain(line) for line in checked.describe(replace(result, findings=(found,))))
 
     assert "before line 5 and after line 6: line 9 hands on" in told(chain(2, 5, 8), chain(3, 6, 8), chain(4, 9))
@@ -205,8 +209,9 @@ def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
 
 @pytest.mark.parametrize("cta", ["", "cta(0, 1, 0).", "gpu1.cta(0, 1, 0)."])
 def test_a_fix_leaves_the_steps_of_an_execution_out(result: Result, cta: str) -> None:
-    fix = f"Release it. {cta}warp1 comes after line 3 (bar.sync 0, step 27) of {cta}warp0[1..31] in time alone: no."
-    told = replace(result, findings=(replace(result.findings[0], missing=fix),))
+    step = Aside(" (bar.sync 0, step 27)")
+    note = Note(say("{}warp1 comes after {}{} of {}warp0[1..31] in time alone: no", cta, Site(3), step, cta))
+    told = replace(result, findings=(replace(result.findings[0], fixes=(advise("Release it").noted(note),)),))
     text = "\n".join(plain(line) for line in checked.describe(told))
     assert f"of {cta}warp0[1..31] in time alone" in text
     assert "step 27" not in text

@@ -20,6 +20,7 @@ from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import advise
 from mcheck.findings.trace import Step, StepKind
 from mcheck.report import checked, junit, sarif
 from mcheck.tools.cli.main import main
@@ -240,6 +241,21 @@ def test_the_suites(report: Callable, command: str, suite: str) -> None:
         sarif_of(report("check", "--format", "sarif", *paths, "--timeout", "2"))
 
 
+def test_a_fix_that_inserts_instructions_is_an_edit(report: Callable) -> None:
+    """In SARIF, and in JSON by the statement that it stands at; applied, the program is clean."""
+    path = write("t", RACE)
+    (run,) = sarif_of(report("check", "--format", "sarif", path))["runs"]
+    (fix,) = run["results"][0]["fixes"]
+    (inserted,) = fix["artifactChanges"][0]["replacements"]
+    lines, region = RACE.split("\n"), inserted["deletedRegion"]
+    line, at = lines[region["startLine"] - 1], region["startColumn"] - 1
+    lines[region["startLine"] - 1] = line[:at] + inserted["insertedContent"]["text"] + line[at:]
+    (found,) = json.loads(report("check", "--format", "json", path))["results"][0]["findings"]
+    assert found["edits"] == [{"insert": "fence.proxy.async.shared::cta;", "line": 4, "column": 3, "after": True}]
+    mended = json.loads(report("check", "--format", "json", write("t", "\n".join(lines))))
+    assert mended["results"][0]["verdict"] == "proved"
+
+
 def test_fingerprints_outlive_other_edits(report: Callable) -> None:
     def prints(text: str) -> list[str]:
         (run,) = sarif_of(report("check", "--format", "sarif", write("t", text)))["runs"]
@@ -252,7 +268,8 @@ def test_fingerprints_outlive_other_edits(report: Callable) -> None:
 def _finding(text: str, path: str) -> Finding:
     access = Access(thread=text, instruction=text, span=Span(path, 1, 1, 3), object=text, bytes=(0, 4))
     return Finding(
-        code="RACE001", kind="race", severity="error", message=text, accesses=(access,), missing=text, section="8.7",
+        code="RACE001", kind="race", severity="error", message=text, accesses=(access,), section="8.7",
+        fixes=(advise("{}", text),),
         trace=(Step(thread=text, instruction=text, kind=StepKind.READ, span=Span(path, 1, 1, 3), number=1),),
     )  # fmt: skip
 

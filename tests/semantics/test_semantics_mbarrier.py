@@ -97,12 +97,6 @@ def test_state_operands() -> None:
     assert mb.wait_state(State(8, 5, 5), token, 0x40)
 
 
-def test_over_delivered() -> None:
-    assert mb.is_over_delivered(State(0, 1, 0, -1))
-    assert not mb.is_over_delivered(State(0, 1, 1, -1))
-    assert not mb.is_over_delivered(State(0, 1, 0, 1))
-
-
 # --- an independent model -------------------------------------------------------------------------------
 
 

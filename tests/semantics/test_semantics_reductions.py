@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.semantics import floats
-from mcheck.semantics.reductions import TABLES, atomic, element_size, reduce, reduce_bytes, supported
+from mcheck.semantics.reductions import TABLES, atomic, element_size, reduce, supported
 
 M32, M64 = 2**32 - 1, 2**64 - 1
 
@@ -87,11 +87,6 @@ def test_unknown_operation() -> None:
         reduce("nand", "b32", 1, 1)
     with pytest.raises(KeyError):
         reduce("inc", "f32", 1, 1)
-
-
-def test_reduce_bytes() -> None:
-    old, operand = struct.pack("<4i", 1, -2, 3, 4), struct.pack("<4i", 10, -20, 30, -4)
-    assert struct.unpack("<4i", reduce_bytes("add", "s32", old, operand)) == (11, -22, 33, 0)
 
 
 @pytest.mark.parametrize(

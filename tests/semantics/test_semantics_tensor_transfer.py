@@ -278,9 +278,10 @@ def samples(type_: str) -> list[int]:
 def test_arrays_reduce_as_scalars_do(op: str, type_: str, flush: bool) -> None:
     size = reductions.element_size(type_)
     pairs = list(itertools.product(samples(type_), repeat=2))
-    old, new = (b"".join(p[k].to_bytes(size, "little") for p in pairs) for k in (0, 1))
-    a, b = (np.frombuffer(x, np.uint8) for x in (old, new))
-    expected = reductions.reduce_bytes(op, type_, old, new, flush_subnormals=flush)
+    a, b = (np.frombuffer(b"".join(p[k].to_bytes(size, "little") for p in pairs), np.uint8) for k in (0, 1))
+    expected = b"".join(
+        reductions.reduce(op, type_, old, new, flush_subnormals=flush).to_bytes(size, "little") for old, new in pairs
+    )
     assert arrays.reduce_array(op, type_, a, b, flush=flush).tobytes() == expected
 
 

@@ -177,7 +177,7 @@ def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) 
     else:
         assert isinstance(found, AwaitedValue)
         assert (found.operator, found.right, found.condition_only) == wanted
-        assert found.accepts(wanted[1]) is (wanted[0] in ("==", ">="))
+        assert found.holds(wanted[1]) is (wanted[0] in ("==", ">="))
 
 
 LAST = """.version 8.5

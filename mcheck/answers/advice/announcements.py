@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.answers.advice.known_order import is_wide_fence
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.base.records import dataclass
+from mcheck.findings.fix import Change, Condition, Fix, Given, Insert, Point, Property, advise
+from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -29,17 +31,17 @@ class Announcement:
     read: Step
 
 
-def suggest_announcement(g: ExecutionGraph) -> str:
-    """The part that is missing of an announcement; empty if no CTA has seen one of the other, or it is complete."""
+def suggest_announcement(g: ExecutionGraph) -> Fix | None:
+    """The part that is missing of an announcement; ``None`` if no CTA has seen one of the other, or it is complete."""
     if g.share_cta(g.old.agent, g.new.agent) or g.old.asynchronous or g.new.asynchronous:
-        return ""
+        return None
     scope = narrowest_common_scope(g.place(g.old.agent), g.place(g.new.agent))
     found = list(_find_announcements(g, scope))
     behind = [made for made in found if _comes_after_access(g, made.write)]
     if behind:
-        return next(filter(None, (_suggest_halves(g, made, scope) for made in behind)), "")
+        return next(filter(None, (_suggest_halves(g, made, scope) for made in behind)), None)
     whole = (made.write for made in found if not any(_missing_halves(g, made, scope)))
-    return next(filter(None, (_suggest_order_before(g, write) for write in whole)), "")
+    return next(filter(None, (_suggest_order_before(g, write) for write in whole)), None)
 
 
 def _find_announcements(g: ExecutionGraph, scope: str) -> Iterator[Announcement]:
@@ -89,38 +91,43 @@ def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[
     return not (releases(write.op) or any(gives)), not (acquires(read.op) or any(takes))
 
 
-def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> str:
+def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> Fix | None:
     """The release and the acquire, whichever is missing."""
-    ends = (("before", "write", "release", made.write), ("after", "read", "acquire", made.read))
-    said = [
-        f"execute fence.acq_rel.{scope} {where} line {line_of(end.op)}, or make that {what} .{sem}.{scope}"
-        for missing, (where, what, sem, end) in zip(_missing_halves(g, made, scope), ends, strict=True)
-        if missing
-    ]
-    text = "; ".join(said)
-    return f"{text[0].upper()}{text[1:]}: a relaxed one hands nothing over." if said else ""
+    lacks = _missing_halves(g, made, scope)
+    ends = ((False, "write", "release", site_of(made.write.op)), (True, "read", "acquire", site_of(made.read.op)))
+    missing = [end for half, end in zip(lacks, ends, strict=True) if half]
+    if not missing:
+        return None
+    return Fix(
+        (Insert(codes=(f"fence.acq_rel.{scope}",), points=tuple(Point(site, after) for after, *_, site in missing)),),
+        others=tuple(
+            Change(what=Property.SEMANTICS, sites=(site,), new=f".{sem}.{scope}", subject=(f"that {what}",))
+            for _, what, sem, site in missing
+        ),
+        why=("a relaxed one hands nothing over",),
+    )
 
 
-def _suggest_order_before(g: ExecutionGraph, write: Step) -> str:
+def _suggest_order_before(g: ExecutionGraph, write: Step) -> Fix | None:
     """What puts the earlier access before the write that announces it, or has the later one wait for another write."""
-    first, last = line_of(g.old.op), line_of(write.op)
+    first, last = site_of(g.old.op), site_of(write.op)
     if again := _announces_later(g, write):
         reads = [e for e in g.own_steps(g.new.agent) if e.step < g.new.step and _address(e.op) == _address(write.op)]
-        wait = f"the wait at line {line_of(reads[-1].op)}" if reads else "the wait"
-        return (
-            f"Let {wait} end only with what {g.name(g.old.agent)} writes at line {line_of(again)}, after line {first}: "
-            f"it may have ended with line {last}."
-        )
+        wait = say("the wait at {}", site_of(reads[-1].op)) if reads else ("the wait",)
+        only = say("{} writes at {}, after {}", g.name(g.old.agent), site_of(again), first)
+        return advise("Let {} end only with what {}: it may have ended with {}", wait, only, last)
     code = g.agents[write.agent].code
     accesses = [k for k, op in enumerate(code) if op.span == g.old.op.span]
     if write.agent == g.old.agent or (accesses and accesses[0] > write.pc):
-        barrier = "" if write.agent == g.old.agent else ", behind a bar.sync"
-        return f"Let line {last} come after line {first}{barrier}: it announces what is not done yet."
+        barrier = () if write.agent == g.old.agent else say(", behind a {}", Code("bar.sync"))
+        return advise("Let {} come after {}{}: it announces what is not done yet", last, first, barrier)
     if not accesses:
-        return ""
-    return (
-        f"Execute bar.sync 0 after line {first}, in every thread of the CTA: {g.name(write.agent)} announces at line "
-        f"{last} what other threads have done, and does not wait for them."
+        return None
+    return Fix(
+        (Insert(codes=("bar.sync 0",), points=(Point(first, after=True),), given=(Given(Condition.EACH_OF_CTA),)),),
+        why=say(
+            "{} announces at {} what other threads have done, and does not wait for them", g.name(write.agent), last
+        ),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcheck.answers.advice.graph import ExecutionGraph, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.base.records import dataclass
+from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Note, Point
+from mcheck.findings.phrase import say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
@@ -19,51 +21,41 @@ def family_of(op: Op) -> str:
     return "wgmma" if isinstance(op, ops.Wgmma) else "cp.async" if isinstance(op, ops.CpAsync) else "bulk"
 
 
-def pending_groups_note(later: int | None) -> str:
-    """A note for the advice to leave ``later`` groups pending; empty if that is 0."""
-    return "Leave fewer groups pending where fewer follow, as in the last iterations of a loop." if later else ""
+def pending_groups_note(later: int | None) -> Note | None:
+    """A note for the advice to leave ``later`` groups pending; ``None`` if that is 0."""
+    text = "Leave fewer groups pending where fewer follow, as in the last iterations of a loop"
+    return Note((text,), detail=True) if later else None
 
 
-def wait_for_completion(op: Op, *, write: bool, later: int | None) -> str | None:
-    """The instruction that waits for an operation of a group: for its writes, or for its reads alone.
+def wait_for_completion(op: Op, *, write: bool, later: int | None) -> Insert | None:
+    """The instruction, still without a point to stand at, that waits for an operation of a group: for its writes, or
+    for its reads alone.
 
     ``later``: the number of groups closed after the operation's group, which may stay pending; ``None``: its group is
     open. Returns ``None`` for an operation that signals an mbarrier.
     """
     match op:
         case ops.Wgmma():
-            commit = "wgmma.commit_group.sync.aligned; " if later is None else ""
-            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MAX_PENDING_WGMMA)}"
+            commit = ("wgmma.commit_group.sync.aligned",) if later is None else ()
+            leaves = min(later or 0, MAX_PENDING_WGMMA)
+            return Insert(codes=(*commit, f"wgmma.wait_group.sync.aligned {leaves}"), leaves=leaves)
         case ops.CpAsync():
-            return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
+            wait = "cp.async.wait_all" if later is None else f"cp.async.wait_group {later}"
+            return Insert(codes=(wait,), leaves=later or 0)
         case ops.BulkCopy(mbar=None) | ops.TensorCopy(mbar=None):
-            commit = "cp.async.bulk.commit_group; " if later is None else ""
-            return f"Execute {commit}cp.async.bulk.wait_group{'' if write else '.read'} {later or 0}"
+            commit = ("cp.async.bulk.commit_group",) if later is None else ()
+            wait = f"cp.async.bulk.wait_group{'' if write else '.read'} {later or 0}"
+            return Insert(codes=(*commit, wait), leaves=later or 0)
     return None
 
 
-def order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
-    """The fix that orders the access at line ``first`` before the operation that line ``second`` issues.
-
-    ``fence``: the two use different proxies, so a proxy fence is needed as well.
-    """
-    way = "a barrier, or a release that the issuing thread acquires"
-    over = ", with fence.proxy.async before that" if fence else ""
-    return f"Order line {first} before the issue of the operation at line {second}: {way}{over}."
-
-
-def order_before_wgmma(first: int, second: int, *, own: bool) -> str:
+def order_before_wgmma(first: Op, second: Op, *, own: bool) -> Fix:
     """The fix that orders an earlier access, the thread's ``own`` or one handed over to it, before the reads of a wgmma
     (8.9.1.1).
     """
-    after = f"after line {first}" if own else f"after what hands line {first} over"
-    return f"Execute wgmma.fence.sync.aligned before line {second}, {after}."
-
-
-def alternative_order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
-    """``order_before_issue`` as an alternative to a wait."""
-    text = order_before_issue(first, second, fence=fence)
-    return f"Or, if line {first} belongs before it: {text[0].lower()}{text[1:]}"
+    after = Given(Condition.AFTER if own else Condition.AFTER_HAND_OVER, site_of(first))
+    place = Point(site_of(second), after=False)
+    return Fix((Insert(codes=("wgmma.fence.sync.aligned",), points=(place,), given=(after,)),))
 
 
 def count_closed_groups(commits: Iterable[Op], op: Op) -> int | None:
@@ -85,10 +77,9 @@ def _count_later_groups(g: ExecutionGraph, until: int) -> int | None:
     return count_closed_groups(behind, g.old.op)
 
 
-def wait_of_group(g: ExecutionGraph, until: int) -> tuple[str, int | None]:
-    """The wait for the operation before a step, and how many later groups it leaves pending."""
-    later = _count_later_groups(g, until)
-    return wait_for_completion(g.old.op, write=g.old.is_modification, later=later) or "", later
+def wait_of_group(g: ExecutionGraph, until: int) -> Insert | None:
+    """The wait for the operation before a step."""
+    return wait_for_completion(g.old.op, write=g.old.is_modification, later=_count_later_groups(g, until))
 
 
 def find_group_wait(g: ExecutionGraph) -> Op | None:
@@ -135,15 +126,15 @@ def find_wait_before_own_access(g: ExecutionGraph, number: int, over: int) -> Op
     return None
 
 
-def explain_late_wait(g: ExecutionGraph, released: int) -> str:
+def explain_late_wait(g: ExecutionGraph, released: int) -> Note | None:
     """That the issuing thread's next wait for the group comes after it has released the bytes, at ``released``."""
     family, issued = family_of(g.old.op), g.steps[g.old.position].pc
     for k, op in enumerate(g.agents[g.old.agent].code[issued + 1 :], issued + 1):
         if isinstance(op, ops.Branch):
             break
         if isinstance(op, WaitGroup) and op.family == family:
-            return f"The wait at line {line_of(op)} comes after that." if k > released else ""
-    return ""
+            return Note(say("The wait at {} comes after that", site_of(op)), detail=True) if k > released else None
+    return None
 
 
 def is_committed(g: ExecutionGraph) -> bool:
@@ -170,27 +161,29 @@ class _Wait:
     later: int | None
 
 
-def explain_insufficient_wait(g: ExecutionGraph) -> str:
-    """Why a wait of the issuing thread, or else of another, does not cover the operation; empty if there is none."""
+def explain_insufficient_wait(g: ExecutionGraph) -> IdleWait | None:
+    """Why a wait of the issuing thread, or else of another, does not cover the operation; ``None`` if there is none."""
     old, family = g.old, family_of(g.old.op)
     if not old.asynchronous or old.signals:
-        return ""
+        return None
     wait = next((w for w in _waits(g) if w.op.span is not None and w.op.family == family), None)
-    if wait is None:
-        return ""
-    where = f"The wait at line {line_of(wait.op)}"
+    does = _explain_wait(g, wait) if wait is not None else ""
+    return IdleWait(site_of(wait.op), (does,)) if wait is not None and does else None
+
+
+def _explain_wait(g: ExecutionGraph, wait: _Wait) -> str:
+    """What a wait does instead of covering the operation; empty if it covers it."""
     if not wait.own:
-        return f"{where} is executed by {g.name(wait.agent)}; groups belong to the issuing thread."
-    if wait.op.read and old.is_modification:
-        return f"{where} has .read: it waits until the source has been read, not for the writes."
+        return f"is executed by {g.name(wait.agent)}; groups belong to the issuing thread"
+    if wait.op.read and g.old.is_modification:
+        return "has .read: it waits until the source has been read, not for the writes"
     if wait.later is None and not wait.op.commits:
-        return f"{where} does not cover the operation: no commit_group stands between them."
+        return "does not cover the operation: no commit_group stands between them"
     pending = wait.op.pending.value if isinstance(wait.op.pending, Const) else 0
-    if pending > (wait.later or 0):
-        latest = "the latest group pending, which is this one"
-        several = f"the {pending} latest groups pending, this one among them"
-        return f"{where} leaves {latest if pending == 1 else several}."
-    return ""  # it does
+    if pending <= (wait.later or 0):
+        return ""
+    several = f"the {pending} latest groups pending, this one among them"
+    return f"leaves {'the latest group pending, which is this one' if pending == 1 else several}"
 
 
 def _waits(g: ExecutionGraph) -> list[_Wait]:

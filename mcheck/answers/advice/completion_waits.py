@@ -2,82 +2,102 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.answers.advice.async_groups import (
-    alternative_order_before_issue,
     explain_late_wait,
     find_group_wait,
     find_wait_before_own_access,
     has_waited,
     is_committed,
-    order_before_issue,
     pending_groups_note,
     wait_for_completion,
     wait_of_group,
 )
-from mcheck.answers.advice.graph import ExecutionGraph, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.cat.tags import Tag
+from mcheck.findings.fix import (
+    Advise,
+    Await,
+    BeforeIssue,
+    Condition,
+    Fix,
+    Given,
+    HandOver,
+    Insert,
+    Instead,
+    Phase,
+    Point,
+)
+from mcheck.findings.phrase import A_BARRIER, Code, Site, say
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 
 
-def suggest_completion_wait(g: ExecutionGraph) -> str:
+def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     """The wait for an asynchronous operation that a later access needs."""
     old, new = g.old, g.new
-    op, second = old.op, line_of(new.op)
-    mechanism, what = _completion_mechanism(g)
+    issue, second = site_of(old.op), site_of(new.op)
+    wait = _completion_mechanism(g)
     if new.proxy == Tag.TMAP:
         releases = [e.op for e in g.steps[old.position :] if is_tensormap_fence(e.op, "release")]
         if old.waits or not releases:
             return suggest_tensormap_fences(g)
-        return f"{mechanism} before line {line_of(releases[0])}, which releases the map to its readers."
-    relaxed = _suggest_acquire(g) if what == "mbar" else ""
-    if relaxed:
+        return Fix((_placed(wait, site_of(releases[0]), Given(Condition.RELEASES_MAP)),))
+    relaxed = _suggest_acquire(g) if isinstance(wait, Await) else None
+    if relaxed is not None:
         return relaxed
-    if old.agent == new.agent and (len(g.agents[old.agent].threads) == 1 or isinstance(op, ops.Wgmma)):
-        mechanism, later = wait_of_group(g, new.position) if what == "group" else (mechanism, 0)
-        told = " and hand over" if mechanism.startswith("Let") else ""
-        return f"{mechanism}{told} before line {second}. {pending_groups_note(later)}".strip()
+    if old.agent == new.agent and (len(g.agents[old.agent].threads) == 1 or isinstance(old.op, ops.Wgmma)):
+        group = wait_of_group(g, new.position) if isinstance(wait, Insert) else None
+        return Fix((_placed(group or wait, second),)).noted(pending_groups_note(group.leaves if group else 0))
     issuer = g.name(old.agent)
     if not old.write and new.time[old.agent] < old.step:
-        waited = find_group_wait(g) if what == "group" else None
+        waited = find_group_wait(g) if isinstance(wait, Insert) else None
         executed = [count_executions(g, a.agent, a.op, a.step) for a in (old, new)]
         if waited is not None and executed[1] > executed[0]:
-            return (
-                f"After the wait at line {line_of(waited)} in {issuer}, hand over to line "
-                f"{second}: a barrier, or a release that is acquired. Or, if line {second} belongs before it: "
-                f"fence.proxy.async, then hand over to line {line_of(op)}."
-            )
-        return (
-            f"Hand line {second} over before line {line_of(op)} is issued: fence.proxy.async, then a barrier or a "
-            f"release that is acquired. Or, if it belongs behind it: {mechanism[0].lower()}{mechanism[1:]} in "
-            f"{issuer}, then hand over."
+            early = Advise(say("{}, then hand over to {}", Code("fence.proxy.async"), issue))
+            instead = Instead((early,), say("{} belongs before it", second))
+            return Fix((HandOver(second, site_of(waited), issuer),), instead=instead)
+        way = say("{}, then {} or a release that is acquired", Code("fence.proxy.async"), A_BARRIER)
+        late = (replace(wait, thread=issuer), HandOver())
+        return Fix(
+            (Advise(say("Hand {} over before {} is issued: {}", second, issue, way)),),
+            instead=Instead(late, ("it belongs behind it",)),
         )
-    if what == "group":
-        return _suggest_group_wait(g, mechanism)
-    if mechanism.startswith("Let"):
-        return f"{mechanism} and hand over before line {second}."
-    return f"{mechanism} before line {second}, or take over from a thread that did."
+    if isinstance(wait, Insert):
+        return _suggest_group_wait(g, wait)
+    return Fix((replace(wait, before=second, or_other=not wait.far),))
 
 
-def suggest_wait_for_first_fill(g: ExecutionGraph) -> str:
+def _placed(wait: Insert | Await, before: Site, *given: Given) -> Insert | Await:
+    """A wait before a statement."""
+    if isinstance(wait, Insert):
+        return replace(wait, points=(Point(before, after=False),), given=given)
+    return replace(wait, before=before, given=given)
+
+
+def suggest_wait_for_first_fill(g: ExecutionGraph) -> Fix | None:
     """The wait that an access lacks if the copy behind it is the first to fill its bytes, and signals an mbarrier:
     whatever a read is meant to see, it is not what was there before. A write may be meant to come before the copy,
-    unless the thread that issues the copy executes it only behind that. Empty if something else filled the bytes.
+    unless the thread that issues the copy executes it only behind that. ``None`` if something else filled the bytes.
     """
     old, new = g.old, g.new
     if not new.write or getattr(new.op, "mbar", None) is None:
-        return ""
+        return None
     if old.write and not _is_executed_after_issue(g):
-        return ""
+        return None
     if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
-        return ""
-    first, second = line_of(old.op), line_of(new.op)
-    if old.write:
-        return f"{_wait_for_phase(new.op)} before line {first}, or take over from a thread that did."
-    instead = alternative_order_before_issue(first, second, fence=old.proxy != new.proxy)
-    return f"{_wait_for_phase(new.op)} before line {first}, or take over from a thread that did. {instead}"
+        return None
+    first, second = site_of(old.op), site_of(new.op)
+    wait = Await(signal=second, before=first, or_other=True, first=not old.write)
+    return Fix((wait,), instead=None if old.write else _or_before(first, second, fence=old.proxy != new.proxy))
+
+
+def _or_before(first: Site, issue: Site, *, fence: bool = False) -> Instead:
+    """As an alternative to a wait, the order of an access before the issue of the operation."""
+    return Instead((BeforeIssue(first, issue, fence),), say("{} belongs before it", first))
 
 
 def _is_executed_after_issue(g: ExecutionGraph) -> bool:
@@ -89,60 +109,53 @@ def _is_executed_after_issue(g: ExecutionGraph) -> bool:
     return bool(places) and issued >= 0 and min(places) > issued
 
 
-def _suggest_group_wait(g: ExecutionGraph, mechanism: str) -> str:
+def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
     """The wait of the issuing thread, and the hand-over to the other one."""
-    old, second = g.old, line_of(g.new.op)
+    old, issue, second = g.old, site_of(g.old.op), site_of(g.new.op)
     met = classify_stage_read(g)
     if met is ReadPhase.NEXT:
-        return order_before_issue(second, line_of(old.op))
-    instead = alternative_order_before_issue(second, line_of(old.op)) if met is ReadPhase.EITHER else ""
+        return Fix((BeforeIssue(second, issue),))
+    instead = _or_before(second, issue) if met is ReadPhase.EITHER else None
     over = _last_release_known(g)
     waited = None
     if over is not None:
         number = count_executions(g, g.new.agent, g.new.op, g.new.step) + 1
         waited = find_wait_before_own_access(g, number, over)
     if waited is None and over is not None and not has_waited(g, over):
-        mechanism, later = wait_of_group(g, over)
-        released = g.steps[over]
-        also = " ".join(filter(None, (pending_groups_note(later), explain_late_wait(g, released.pc), instead)))
-        return f"{mechanism} before line {line_of(released.op)}, which hands the bytes over. {also}".strip()
+        wait, released = wait_of_group(g, over) or wait, g.steps[over]
+        fix = Fix((_placed(wait, site_of(released.op), Given(Condition.HANDS_OVER)),), instead=instead)
+        return fix.noted(pending_groups_note(wait.leaves), explain_late_wait(g, released.pc))
     waited = waited or find_group_wait(g)
-    how = f"hand over to line {second}: a barrier, or a release that is acquired. {instead}".strip()
     if waited is not None:
-        return f"After the wait at line {line_of(waited)} in {g.name(old.agent)}, {how}"
-    return f"{mechanism} in {g.name(old.agent)}, then {how}"
+        return Fix((HandOver(second, site_of(waited), g.name(old.agent)),), instead=instead)
+    return Fix((replace(wait, thread=g.name(old.agent)), HandOver(second)), instead=instead)
 
 
-def _suggest_acquire(g: ExecutionGraph) -> str:
+def _suggest_acquire(g: ExecutionGraph) -> Fix | None:
     """The fence that turns the thread's own relaxed wait for an operation into an acquire."""
     if not any(s.bound is not None and g.new.time[s.clock] > s.bound for s in g.old.signals):
-        return ""
+        return None
     own = (ops.performed_operation(e.op) for e in reversed([*g.own_steps(g.new.agent)]))
     wait = next((op for op in own if isinstance(op, ops.MbarrierWait)), None)
     if wait is None or wait.sem != "relaxed":
-        return ""
-    return f"Execute fence.acquire.{wait.scope} after line {line_of(wait)}, whose wait is relaxed and acquires nothing."
+        return None
+    place = Point(site_of(wait), after=True)
+    return Fix(
+        (Insert(codes=(f"fence.acquire.{wait.scope}",), points=(place,), given=(Given(Condition.RELAXED_WAIT),)),)
+    )
 
 
-def _completion_mechanism(g: ExecutionGraph) -> tuple[str, str]:
-    """How to wait for an operation, and whether by a group, which belongs to the issuing thread."""
+def _completion_mechanism(g: ExecutionGraph) -> Insert | Await:
+    """How to wait for an operation, still without a place: by a group, which belongs to the issuing thread, or by its
+    signal.
+    """
     op, signals = g.old.op, g.old.signals
     if signals:
-        names = [f"phase {s.phase} (parity {s.phase % 2}) of {s.name}" for s in signals]
         cta = g.place(g.new.agent).cta
-        far = any(s.cta is not None and s.cta != cta for s in signals)
-        who = "Let a thread of its CTA wait" if far else "Wait"  # only the owner's threads may (9.7.13.15.16)
-        return f"{who} for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
-    text = wait_for_completion(op, write=g.old.is_modification, later=0 if is_committed(g) else None)
-    if text is not None:
-        return text, "group"
-    if getattr(op, "mbar", None) is not None:
-        return _wait_for_phase(op), "mbar"
-    return f"Wait for the completion of line {line_of(op)}", "mbar"
-
-
-def _wait_for_phase(op: Op) -> str:
-    return f"Wait for the phase of the mbarrier that line {line_of(op)} signals"
+        far = any(s.cta is not None and s.cta != cta for s in signals)  # only the owner's may wait (9.7.13.15.16)
+        return Await(signal=site_of(op), phases=tuple(Phase(s.name, s.phase) for s in signals), far=far)
+    wait = wait_for_completion(op, write=g.old.is_modification, later=0 if is_committed(g) else None)
+    return wait or Await(signal=site_of(op), mbarrier=getattr(op, "mbar", None) is not None)
 
 
 def _last_release_known(g: ExecutionGraph) -> int | None:

@@ -12,6 +12,7 @@ from mcheck.answers.step_text import label_of, name_of_threads
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event
+from mcheck.findings.phrase import Site
 from mcheck.ir import ops
 from mcheck.ir.memory import Cta
 from mcheck.ir.ops import Op
@@ -168,6 +169,11 @@ def find_step(steps: Sequence[AnyStep], agent: int, step: int) -> AnyStep | None
     if step <= 0:
         return None
     return next((e for e in reversed(steps) if e.agent == agent and e.signal < 0 and e.step == step), None)
+
+
+def site_of(op: Op) -> Site:
+    """The place of an instruction, as fixes name it."""
+    return Site(op.span.line, op.span.column) if op.span is not None else Site(0)
 
 
 def line_of(op: Op) -> int:

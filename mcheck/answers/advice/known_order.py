@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
 from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
 from mcheck.answers.step_text import text_of
+from mcheck.findings.fix import Change, Fix, Insert, Known, Note, Point, Property
+from mcheck.findings.phrase import Aside, Phrase, join, say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -12,29 +14,32 @@ from mcheck.ir.program import Place, Program
 from mcheck.ir.scopes import WIDTH
 
 
-def explain_known_order(g: ExecutionGraph) -> str:
+def explain_known_order(g: ExecutionGraph) -> tuple[Known | Note, ...]:
     """How far the later access's agent knows what the other one did, and why that is too little."""
     old, known = g.old, g.new.time[g.old.agent]
     one, other = g.name(g.new.agent), g.name(old.agent)
     last = g.step_at(old.agent, known)
     if last is None:
-        return f"Nothing that {other} did is handed to {one}."
-    number = f", step {g.steps.index(last) + 1}" if g.numbered else ""
-    where = f"line {line_of(last.op)} ({text_of(last.op)}{number})"
+        return (Note((f"Nothing that {other} did is handed to {one}",), detail=True),)
+    number = g.steps.index(last) + 1 if g.numbered else None
     if last.step < old.step:
-        return f"What {one} knows of {other} ends with {where}.{_explain_failed_test(g)}"
+        test = _explain_failed_test(g)
+        known_until = Known(one, other, site_of(last.op), text_of(last.op), number)
+        return (known_until, Note(test, detail=True)) if test else (known_until,)
     if last.step == old.step and g.agents[old.agent].ended:
-        return f"{one} comes after the end of {other} in time alone: an exit hands nothing over."
-    return f"{one} comes after {where} of {other} in time alone: {_explain_missing_half(g, last)}."
+        return (Note((f"{one} comes after the end of {other} in time alone: an exit hands nothing over",)),)
+    where = Aside(f" ({text_of(last.op)}{f', step {number}' if number else ''})")
+    lacks = _explain_missing_half(g, last)
+    return (Note(say("{} comes after {}{} of {} in time alone: {}", one, site_of(last.op), where, other, lacks)),)
 
 
-def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
+def suggest_fences_at_atomic(g: ExecutionGraph) -> Fix | None:
     """The fences that two CTAs lack who know of each other by a relaxed atomic that each executes (8.8, 9.7.13.4): the
-    last block of a reduction, a ticket, a barrier of one's own. Empty if there is no such atomic.
+    last block of a reduction, a ticket, a barrier of one's own. ``None`` if there is no such atomic.
     """
     last = g.step_at(g.old.agent, g.new.time[g.old.agent])
     if last is None or last.step < g.old.step or g.share_cta(g.old.agent, g.new.agent):
-        return ""
+        return None
     scope = narrowest_common_scope(g.place(g.old.agent), g.place(g.new.agent))
     between = [e for e in g.steps[g.steps.index(last) :] if e.signal < 0]
     atomics = [e for e in between if _is_relaxed_atomic(e.op) and g.is_known(e)]
@@ -42,7 +47,7 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
     there = (e for e in atomics if g.share_cta(e.agent, g.old.agent) and _follows(e, last) and e.op.span in here)
     given = next(there, None)
     if given is None:
-        return ""
+        return None
     taken = here[given.op.span]
     if strong := _suggest_strong_access(g, given, scope):
         return strong
@@ -51,12 +56,14 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> str:
         e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
     )
     has_acquire = any(e.agent == taken.agent and e.step > taken.step and g.is_known(e) for e in fences)
-    line = line_of(given.op)
-    halves = [] if has_release else [f"before line {line}"]
-    halves += [] if has_acquire else [f"after line {line}"]
-    if not halves:
-        return ""
-    return f"Execute fence.acq_rel.{scope} {' and '.join(halves)}: a relaxed atomic orders no other access."
+    site = site_of(given.op)
+    halves = ((False, has_release), (True, has_acquire))
+    points = tuple(Point(site, after) for after, there in halves if not there)
+    if not points:
+        return None
+    return Fix(
+        (Insert(codes=(f"fence.acq_rel.{scope}",), points=points),), why=("a relaxed atomic orders no other access",)
+    )
 
 
 def is_wide_fence(op: Op, scope: str) -> bool:
@@ -64,7 +71,7 @@ def is_wide_fence(op: Op, scope: str) -> bool:
     return isinstance(op, ops.Fence) and op.sem in ("acq_rel", "sc") and WIDTH[op.scope] >= WIDTH[scope]
 
 
-def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> str:
+def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> Fix | None:
     """That the weak access has to be strong, if the two are to the word of the atomic ``given`` and the other one is an
     atomic: strong accesses do not race (8.7), and a fence before an atomic does not order the atomic itself.
     """
@@ -72,12 +79,13 @@ def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> str:
     weak = [a for a in (g.old, g.new) if not _is_strong(a.op)]
     atomic = any(_is_relaxed_atomic(a.op) for a in (g.old, g.new))
     if not atomic or len(weak) != 1 or word != Const(g.old.event.address or 0):
-        return ""
+        return None
     what, code = ("write", "st") if weak[0].write else ("read", "ld")
-    return (
-        f"Make the {what} at line {line_of(weak[0].op)} {code}.relaxed.{scope}: a weak one races with the atomic at "
-        f"line {line_of(given.op)}."
+    site = site_of(weak[0].op)
+    change = Change(
+        what=Property.STRENGTH, sites=(site,), new=f"{code}.relaxed.{scope}", subject=say("the {} at {}", what, site)
     )
+    return Fix((change,), why=say("a weak one races with the atomic at {}", site_of(given.op)))
 
 
 def _is_strong(op: Op) -> bool:
@@ -94,44 +102,42 @@ def _follows(step: Step, last: Step) -> bool:
     return step is last or step.time[last.agent] >= last.step
 
 
-def _explain_failed_test(g: ExecutionGraph) -> str:
+def _explain_failed_test(g: ExecutionGraph) -> Phrase:
     """That the last wait of an agent before its access was a test, which does not block (9.7.13.15.16)."""
     behind = [e.op for e in g.own_steps(g.old.agent) if e.step < g.old.step]
     wait = next((op for op in reversed(behind) if isinstance(ops.performed_operation(op), ops.MbarrierWait)), None)
-    if not isinstance(wait, ops.MbarrierWait):
-        return ""
-    line, access = line_of(wait), line_of(g.old.op)
-    if line >= access:
-        return ""
-    return f" The test at line {line} may answer false, and line {access} then comes too early."
+    if not isinstance(wait, ops.MbarrierWait) or line_of(wait) >= line_of(g.old.op):
+        return ()
+    return say("The test at {} may answer false, and {} then comes too early", site_of(wait), site_of(g.old.op))
 
 
-def _explain_missing_half(g: ExecutionGraph, last: Step) -> str:
+def _explain_missing_half(g: ExecutionGraph, last: Step) -> Phrase:
     """Which half is missing, where the other agent knows of the step ``last`` after the access."""
     if isinstance(last.op, ops.CpAsyncArrive):
-        return "it tracks the cp.async before it, and nothing else"
+        return ("it tracks the cp.async before it, and nothing else",)
     if last.op.facets.signals and last.op.facets.asynchronous and last.op.facets.writes:  # not cumulative (8.9.1.1)
-        return "its completion covers its own accesses, and nothing before them"
+        return ("its completion covers its own accesses, and nothing before them",)
     if isinstance(last.op, ops.Collective):
-        return "lanes only wait for each other there; bar.warp.sync also orders memory"
+        return ("lanes only wait for each other there; bar.warp.sync also orders memory",)
     old, places = g.old, (g.place(g.old.agent), g.place(g.new.agent))
     fences = [e for e in g.own_steps(old.agent, old.position) if is_releasing_fence(e.op)]
     why = (explain_idle_fence(g.program, e, last, old.event.address, *places) for e in fences)
     idle = [text for text in why if text]
     if releases(last.op) or len(idle) < len(fences):
-        return f"the release is there, {_explain_missing_acquire(g, last)}"
+        return say("the release is there, {}", _explain_missing_acquire(g, last))
     way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"
-    return "; ".join([way, *dict.fromkeys(idle[:2])])
+    return join(((way,), *dict.fromkeys(idle[:2])), "; ", "; ")
 
 
-def _explain_missing_acquire(g: ExecutionGraph, last: Step) -> str:
+def _explain_missing_acquire(g: ExecutionGraph, last: Step) -> Phrase:
     """What is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
     taken = [e.op for e in g.own_steps(g.new.agent, g.steps.index(last) + 1) if acquires(e.op)]
     if not taken:
-        return "and an acquire is missing where it is seen, or behind that a fence that acquires"
-    return (
-        f"but the acquire at line {line_of(taken[-1])} takes over something else: what it reads or waits for has to be "
-        "that, or made of it by atomics whose scopes include each other's threads"
+        return ("and an acquire is missing where it is seen, or behind that a fence that acquires",)
+    return say(
+        "but the acquire at {} takes over something else: what it reads or waits for has to be "
+        "that, or made of it by atomics whose scopes include each other's threads",
+        site_of(taken[-1]),
     )
 
 
@@ -144,21 +150,21 @@ def is_releasing_fence(op: Op) -> bool:
 
 def explain_idle_fence(
     program: Program, fence: Step, last: Step, address: int | None, writer: Place, reader: Place
-) -> str:  # fmt: skip
+) -> Phrase:  # fmt: skip
     """Why a releasing fence does not release a write of its thread; empty if it does.
 
     ``last`` is the step that hands the bytes over.
     """
     op = fence.op
     assert isinstance(op, ops.Fence | ops.ProxyFence)
-    where = f"the fence at line {line_of(op)}"
+    where = say("the fence at {}", site_of(op))
     if fence.step > last.step:
-        return f"{where} comes after it"
+        return say("{} comes after it", where)
     if op.restrict is not None and address is not None:
         instance = program.memory.find(address)
         home = instance.cta if instance is not None else None
         if home is None or (op.restrict == "shared::cta" and home != writer.cta):
-            return f"{where} is for {op.restrict}, not for these bytes"
+            return say("{} is for {}, not for these bytes", where, op.restrict)
     if op.scope is not None and WIDTH[op.scope] < WIDTH[narrowest_common_scope(writer, reader)]:
-        return f"{where} has scope .{op.scope}, and needs .{narrowest_common_scope(writer, reader)}"
-    return ""
+        return say("{} has scope .{}, and needs .{}", where, op.scope, narrowest_common_scope(writer, reader))
+    return ()

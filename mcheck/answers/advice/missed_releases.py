@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, site_of
 from mcheck.answers.advice.scope_mismatch import acquires, releases
+from mcheck.findings.fix import Fix, advise
+from mcheck.findings.phrase import say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
 
-def suggest_check_of_acquire(g: ExecutionGraph) -> str:
+def suggest_check_of_acquire(g: ExecutionGraph) -> Fix | None:
     """To reach an access only after what a load acquired is the release of the other one, where the load may also
-    return an earlier value. Empty if there are no such release and load.
+    return an earlier value. ``None`` if there are no such release and load.
     """
     for giver, taker in ((g.old, g.new), (g.new, g.old)):
         for load in _acquiring_loads(g, taker):
             release = _release_to(g, giver, load)
             if release is not None:
-                first, second = line_of(load), line_of(taker.op)
-                return (
-                    f"Let line {second} run only if line {first} has read what is released at line {line_of(release)}, "
-                    f"by an await or a branch: line {first} may also read an earlier value."
-                )
-    return ""
+                first, second = site_of(load), site_of(taker.op)
+                only = say("Let {} run only if {} has read what is released at {}", second, first, site_of(release))
+                return advise("{}, by an await or a branch: {} may also read an earlier value", only, first)
+    return None
 
 
 def _acquiring_loads(g: ExecutionGraph, access: GraphAccess) -> list[Op]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mcheck.answers.advice.announcements import suggest_announcement
-from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_issue, order_before_wgmma
+from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_wgmma
 from mcheck.answers.advice.completion_waits import (
     count_executions,
     suggest_completion_wait,
     suggest_wait_for_first_fill,
 )
-from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of
+from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of, site_of
 from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
 from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
@@ -22,7 +22,6 @@ from mcheck.answers.advice.proxy_fences import (
 )
 from mcheck.answers.advice.scope_mismatch import (
     explain_narrow_scope,
-    join_advice,
     narrowest_common_scope,
     suggest_scope,
     suggest_wider_scope,
@@ -31,11 +30,13 @@ from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
+from mcheck.findings.fix import BeforeIssue, Fix, Fixes, Insert, Meet, Note, Point
+from mcheck.findings.phrase import CLUSTER_BARRIER, GRID_BARRIER, say
 from mcheck.ir import ops
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
 UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
-BARRIERS = {"cluster": "barrier.cluster.arrive and barrier.cluster.wait", "gpu": "a barrier of the grid"}
+BARRIERS = {"cluster": CLUSTER_BARRIER, "gpu": GRID_BARRIER}
 """What threads of different CTAs meet at, by the narrowest scope that includes them; GPUs have no barrier."""
 
 
@@ -43,99 +44,92 @@ BARRIERS = {"cluster": "barrier.cluster.arrive and barrier.cluster.wait", "gpu":
 class Advice:
     """The fix for two accesses, and a clause for the message that says what they lack; empty if that is plain."""
 
-    fix: str
+    fixes: Fixes
     lack: str = ""
 
 
 def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
-    """What two racing accesses lack, with what is wrong with the fences, scopes and waits that are there.
-
-    ``Execute X after line N`` and ``Execute X before line N`` mean what they say, and the tests carry them out.
-    """
+    """What two racing accesses lack, with what is wrong with the fences, scopes and waits that are there."""
     narrow = find_narrow_scopes(g) if code == "RACE010" else []
     if narrow:
-        return Advice(" ".join(map(suggest_scope, narrow)), "; ".join(map(explain_narrow_scope, narrow)))
-    return Advice(_suggest_order_or_fence(g, code))
+        return Advice(tuple(map(suggest_scope, narrow)), "; ".join(map(explain_narrow_scope, narrow)))
+    return Advice((_suggest_order_or_fence(g, code),))
 
 
-def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> str:
+def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> Fix:
     if code == "RACE001" and (fence := suggest_alias_fence(g)):
         return fence
     if code == "RACE001" and (fences := suggest_fences_at_atomic(g)):
         return fences
     if code == "RACE001" and (part := suggest_announcement(g)):
         return part
-    remarks = [_suggest_fix(g, code)]
+    fix = _suggest_fix(g, code)
     if code in NEEDS_FENCE:
-        remarks.append(explain_idle_proxy_fences(g))
+        fix = fix.noted(explain_idle_proxy_fences(g))
     if code == "RACE003" and classify_stage_read(g) is not ReadPhase.NEXT:
-        remarks.append(explain_insufficient_wait(g))
+        fix = fix.noted(explain_insufficient_wait(g))
     apart = g.old.agent != g.new.agent and not g.old.asynchronous
     if code in UNORDERED and apart and not _lacks_only_wgmma_fence(g):
-        remarks.append(explain_known_order(g))
-    return " ".join(filter(None, remarks))
+        fix = fix.noted(*explain_known_order(g))
+    return fix
 
 
-def _suggest_fix(g: ExecutionGraph, code: str) -> str:
+def _suggest_fix(g: ExecutionGraph, code: str) -> Fix:
     """The fix; the one of the catalogue by default."""
     match code:
         case "RACE004" | "RACE006":
             return suggest_proxy_fence(g)
         case "RACE007":
-            return suggest_fence_after_wait(g) or catalogue.get(code).remedy
+            return suggest_fence_after_wait(g) or catalogue.get(code).fix
         case "RACE009":
             return suggest_tensormap_fences(g)
         case "RACE001" | "RACE002" | "RACE003":
             return _suggest_order(g, code)
-    return catalogue.get(code).remedy
+    return catalogue.get(code).fix
 
 
-def _suggest_order(g: ExecutionGraph, code: str) -> str:
+def _suggest_order(g: ExecutionGraph, code: str) -> Fix:
     old, new = g.old, g.new
-    first, second = line_of(old.op), line_of(new.op)
     if _lacks_only_wgmma_fence(g):
-        return order_before_wgmma(first, second, own=old.agent == new.agent and not old.asynchronous)
+        return order_before_wgmma(old.op, new.op, own=old.agent == new.agent and not old.asynchronous)
     if code == "RACE003" and old.asynchronous:
         return suggest_completion_wait(g)
     elected = _find_elected_lane(g)
     if elected is not None:
-        return (
-            f"Execute bar.warp.sync 0xffffffff after line {first}: at line {line_of(elected.op)} "
-            f"{g.name(elected.agent)} arrives for its warp, and a release covers what its own thread did."
+        alone = "arrives for its warp, and a release covers what its own thread did"
+        return Fix(
+            (Insert(codes=("bar.warp.sync 0xffffffff",), points=(Point(site_of(old.op), after=True),)),),
+            why=say("at {} {} {}", site_of(elected.op), g.name(elected.agent), alone),
         )
     if code == "RACE001":
         ends = ((a.event, g.place(a.agent)) for a in (old, new))
         if scope := suggest_wider_scope(*ends):
-            return join_advice(scope, catalogue.get(code).remedy)
+            return scope
         if check := suggest_check_of_acquire(g):
             return check
         return _place_barrier(g)
     if code == "RACE003":
-        return suggest_wait_for_first_fill(g) or order_before_issue(
-            first, second, fence=old.proxy == Tag.GEN and new.proxy == Tag.ASYNC
-        )
-    return catalogue.get(code).remedy
+        fence = old.proxy == Tag.GEN and new.proxy == Tag.ASYNC
+        return suggest_wait_for_first_fill(g) or Fix((BeforeIssue(site_of(old.op), site_of(new.op), fence),))
+    return catalogue.get(code).fix
 
 
-def _place_barrier(g: ExecutionGraph) -> str:
-    """The fix of the catalogue, with the lines that the barrier goes between, or the barrier of threads of two CTAs.
+def _place_barrier(g: ExecutionGraph) -> Fix:
+    """A barrier, with the lines that it goes between if these are known, or the barrier of threads of two CTAs.
 
     A CTA lacks the barrier where a thread executes one statement after the other with none between. If threads do so in
     both orders, it lacks more than one.
     """
     old, new = g.old, g.new
-    remedy = catalogue.get("RACE001").remedy
-    hand_over = remedy.partition(", or put a barrier")[0]
     if g.share_cta(old.agent, new.agent):
         ends = [pair for pair in ((old, new), (new, old)) if _follows_without_barrier(g, *pair)]
         if len(ends) != 1:
-            return remedy
-        first, second = (line_of(a.op) for a in ends[0])
-        return f"Put a barrier between line {first} and line {second}, or {hand_over[0].lower()}{hand_over[1:]}."
-    barrier = BARRIERS.get(narrowest_common_scope(g.place(old.agent), g.place(new.agent)))
+            return Fix((Meet(),))
+        first, second = (site_of(a.op) for a in ends[0])
+        return Fix((Meet(first=first, second=second),))
+    fix = Fix((Meet(BARRIERS.get(narrowest_common_scope(g.place(old.agent), g.place(new.agent)))),))
     same = old.op.span == new.op.span and old.write and new.write
-    apart = " If each CTA has bytes of its own, correct the address." if same else ""
-    return f"{hand_over}{f', or put {barrier} between them' if barrier else ''}.{apart}"
+    return fix.noted(Note(("If each CTA has bytes of its own, correct the address",))) if same else fix
 
 
 def _follows_without_barrier(g: ExecutionGraph, first: GraphAccess, second: GraphAccess) -> bool:

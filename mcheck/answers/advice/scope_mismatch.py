@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from mcheck.answers.step_text import text_of
 from mcheck.base.records import dataclass
 from mcheck.events.event import Event
+from mcheck.findings.fix import Change, Fix, Instead, Meet, Property
+from mcheck.findings.phrase import Site
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
@@ -89,12 +91,15 @@ def explain_narrow_scope(narrow: NarrowScope) -> str:
     return f"{' and '.join(parts)}, but the other thread is in {far}"
 
 
-def suggest_scope(narrow: NarrowScope) -> str:
-    """A sentence that says which scope to use, and where."""
-    lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
-    where = f" at {' and at '.join(dict.fromkeys(lines))}" if lines else ""
-    spelled = [_spelled(op, narrow.needed_scope) for op in narrow.at_fault]
-    return f"Give scope .{narrow.needed_scope} ({', '.join(dict.fromkeys(spelled))}){where}."
+def suggest_scope(narrow: NarrowScope) -> Fix:
+    """Which scope to use, and where."""
+    spelled = tuple(_spelled(op, narrow.needed_scope) for op in narrow.at_fault)
+    return Fix((_wider(narrow, spelled),))
+
+
+def _wider(narrow: NarrowScope, spelled: tuple[str, ...] = ()) -> Change:
+    sites = tuple(Site(op.span.line, op.span.column) for op in narrow.at_fault if op.span is not None)
+    return Change(what=Property.SCOPE, sites=sites, new=narrow.needed_scope, spelled=spelled)
 
 
 def _spelled(op: Op, scope: str) -> str:
@@ -106,25 +111,19 @@ def _spelled(op: Op, scope: str) -> str:
     return f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{scope}"
 
 
-def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) -> str:
+def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) -> Fix | None:
     """The scope that would make two accesses morally strong (8.7), so that they do not race.
 
-    Empty if an access is weak, the bytes differ, or no scope is too narrow.
+    ``None`` if an access is weak, the bytes differ, or no scope is too narrow.
     """
     (a, _), (b, _) = one, other
     if (a.virtual, a.address, a.size) != (b.virtual, b.address, b.size):
-        return ""
-    pair = NarrowScope(*(ScopedOperation(event.op, place) for event, place in (one, other)))
-    lines = [op.span.line for op in pair.at_fault if op.span is not None]
-    if scope_of(a.op) is None or scope_of(b.op) is None or not lines:
-        return ""
-    where = " and at ".join(f"line {n}" for n in dict.fromkeys(lines))
-    return f"Give scope .{pair.needed_scope} at {where}: strong accesses that include each other's threads do not race."
-
-
-def join_advice(advice: str, other: str) -> str:
-    """Two alternative fixes in one text."""
-    return f"{advice} Or {other[0].lower()}{other[1:]}"
+        return None
+    change = _wider(NarrowScope(*(ScopedOperation(event.op, place) for event, place in (one, other))))
+    if scope_of(a.op) is None or scope_of(b.op) is None or not change.sites:
+        return None
+    why = ("strong accesses that include each other's threads do not race",)
+    return Fix((change,), why=why, instead=Instead((Meet(),)))
 
 
 def _named(op: Op) -> str:

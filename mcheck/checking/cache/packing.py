@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class InvalidAnswer(Exception):
-    """Data that is no part of an answer, or a location in another file."""
+    """Data that does not belong to an answer, or a location in another file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from mcheck.base.errors import Span
 from mcheck.base.reasons import Reasons, kernel_place
 from mcheck.findings.finding import MENTIONED_LINES, Access, CompiledLine, Finding, mentioned_lines
+from mcheck.findings.fix_words import mentioned
 from mcheck.frontend.ptx.memory_layout import short_name
 from mcheck.frontend.ptx.module import Module, SourceLine
 
@@ -35,12 +36,13 @@ def locate_finding(finding: Finding, lines: SourceLines) -> Finding:
     """The finding with the source locations of its accesses and of the lines that it mentions."""
     if not lines:
         return finding
-    mentioned = dict.fromkeys(mentioned_lines(f"{finding.message} {finding.missing}"))
-    found = {number: line for (number, _), line in lines.items() if number in mentioned}
+    said = (*mentioned_lines(finding.message), *(site.line for site in mentioned(finding.fixes)))
+    numbers = dict.fromkeys(said)
+    found = {number: line for (number, _), line in lines.items() if number in numbers}
     return replace(
         finding,
         accesses=tuple(_located(access, lines) for access in finding.accesses),
-        lines=tuple(CompiledLine(number, found[number].chain) for number in mentioned if number in found),
+        lines=tuple(CompiledLine(number, found[number].chain) for number in numbers if number in found),
     )
 
 

@@ -65,5 +65,5 @@ def read_costs(path: str | None = None) -> Costs:
 
 def _number(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise InputError(f"the cost of {key} is no number of cycles: {value}")
+        raise InputError(f"the cost of {key} is not a number of cycles: {value}")
     return float(value)

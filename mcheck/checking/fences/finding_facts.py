@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from mcheck.base.records import dataclass
 from mcheck.checking.fences.outline import Outline, Statement
 from mcheck.findings.finding import Finding, mentioned_lines
-from mcheck.findings.repair import Insertion, parse_fix
+from mcheck.findings.fix import Insert, insertions, phases_of
+from mcheck.findings.fix_words import mentioned, tell, things
 
 _NAME = re.compile(r"([A-Za-z_]\w*)(?:\[\d+\])?@\d")
 _NUMBER = re.compile(r"(?<![\w.:\[])\d+(?![\w.\]])")
@@ -31,7 +32,7 @@ class Facts:
     objects: frozenset[str]
     numbers: tuple[int, ...]
     phases: tuple[tuple[int, str], ...]
-    advice: tuple[tuple[Insertion, ...], ...]
+    advice: tuple[tuple[Insert, ...], ...]
 
     @property
     def lines(self) -> frozenset[int]:
@@ -51,24 +52,28 @@ class Facts:
 
 def collect_facts(findings: Sequence[Finding]) -> Facts:
     """What these findings name."""
-    texts = [f"{finding.message}. {finding.missing}" for finding in findings]
+    fixes = [fix for finding in findings for fix in finding.fixes]
+    messages = [finding.message for finding in findings]
+    texts = (*messages, *(part for fix in fixes for phrase, _ in tell(fix) for part in phrase if isinstance(part, str)))
     accesses = [access for finding in findings for access in finding.accesses if access.line is not None]
     generic = frozenset(each.line for each in accesses if each.line and not each.asynchronous)
     asynchronous = frozenset(each.line for each in accesses if each.line and each.asynchronous)
-    objects = {name for text in texts for name in _NAME.findall(text)}
+    objects = {name for text in (*messages, *things(fixes)) for name in _NAME.findall(text)}
     objects |= {name[0] for each in accesses if (name := re.match(r"[A-Za-z_]\w*", each.object))}
     numbers = (int(number) for text in texts for number in _NUMBER.findall(_LINES.sub("", text)))
-    phases = ((int(m["phase"]) % 2, m["barrier"]) for text in texts for m in _PHASE.finditer(text))
+    phases = [(int(m["phase"]) % 2, m["barrier"]) for text in messages for m in _PHASE.finditer(text)]
+    phases += [(phase.number % 2, phase.bar) for phase in phases_of(fixes) if phase.number is not None]
+    named = {line for text in messages for line in mentioned_lines(text)} | {site.line for site in mentioned(fixes)}
     return Facts(
         frozenset(str(finding.code) for finding in findings),
         frozenset(finding.kind for finding in findings),
         generic,
         asynchronous,
-        frozenset(line for text in texts for line in mentioned_lines(text)) - generic - asynchronous,
+        frozenset(named) - generic - asynchronous,
         frozenset(objects),
         tuple(dict.fromkeys(numbers)),
         tuple(dict.fromkeys(phases)),
-        tuple(dict.fromkeys(steps for finding in findings if (steps := parse_fix(finding)))),
+        tuple(dict.fromkeys(steps for finding in findings if (steps := insertions(finding.fixes)))),
     )
 
 

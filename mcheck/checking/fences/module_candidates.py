@@ -20,7 +20,8 @@ from mcheck.checking.fences.finding_facts import Facts, collect_facts
 from mcheck.checking.fences.repair_insertions import GROUPS
 from mcheck.checking.fences.repair_replacements import stronger_forms
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import make_edits, parse_fix
+from mcheck.findings.fix import insertions
+from mcheck.findings.repair import make_edits
 
 _PENDING = re.compile(r"\b((?:cp\.async(?:\.bulk)?|wgmma)\.wait_group[\w.]*)\s+(\d+)\s*;")
 _BYTES = re.compile(r"mbarrier\.(?:arrive\.)?expect_tx[^;]*,\s*(?P<value>%\w+|\d+)\s*;")
@@ -102,12 +103,10 @@ class _Module:
 def _advised(module: _Module, findings: Sequence[Finding]) -> Iterator[Edit]:
     """What the fixes of the findings name."""
     for finding in findings:
-        insertions = make_edits(finding, module.lines, table=False)
-        codes = [part.strip() for step in parse_fix(finding) for part in step.code.split(";")]
-        places = (module.offset_of(each.line) + each.column for each in insertions)
-        changes = tuple(
-            Change(at, at, each.text, (each.text.strip(),)) for each, at in zip(insertions, places, strict=True)
-        )
+        edits = make_edits(finding.fixes, module.lines, parts=True)
+        codes = [code for step in insertions(finding.fixes) for code in step.codes]
+        places = (module.offset_of(each.line) + each.column for each in edits)
+        changes = tuple(Change(at, at, each.text, (each.text.strip(),)) for each, at in zip(edits, places, strict=True))
         cost = sum(module.costs.of(f"{code};") + module.costs.edit.get("insert", 0) for code in codes)
         if changes:
             yield Edit(changes, f"insert {' and '.join(dict.fromkeys(codes))}", 0, cost)

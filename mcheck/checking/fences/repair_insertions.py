@@ -52,8 +52,9 @@ def propose_insertions(program: Outline, facts: Facts) -> Iterator[Edit]:
 def _advised(program: Outline, facts: Facts) -> Iterator[Edit]:
     """What the fixes of the findings name: all of its steps, then each."""
     for steps in facts.advice:
-        places = [_after(program, step.line) if step.after else _before(program, step.line) for step in steps]
-        codes = ["\n".join(f"{part.strip()};" for part in step.code.split("; ")) for step in steps]
+        where = [(step, place) for step in steps for place in step.points]
+        places = [(_after if place.after else _before)(program, place.site.line) for _, place in where]
+        codes = ["\n".join(f"{code};" for code in step.codes) for step, _ in where]
         if all(places):
             chosen = tuple(insert(program, gaps[0], code) for gaps, code in zip(places, codes, strict=True))
             kind = kind_of(program, places[0][0], codes[0])

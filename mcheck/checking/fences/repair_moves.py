@@ -94,14 +94,14 @@ def _is_next(program: Outline, gap: Gap, end: int) -> bool:
 
 def _between_roles(program: Outline, facts: Facts) -> Iterator[Edit]:
     """What the fix of a finding inserts, if another role has it: moved from there."""
-    for steps in facts.advice:
-        for step in steps:
-            code = f"{step.code.split('; ')[0]};"
-            target = next((each for each in program.statements if each.line == step.line), None)
+    for step in (step for steps in facts.advice for step in steps):
+        code = f"{step.codes[0]};"
+        for place in step.points:
+            target = next((each for each in program.statements if each.line == place.site.line), None)
             sources = [each for each in program.statements if each.instruction == code]
             if target is None:
                 continue
-            gap = next((g for g in program.gaps if (g.at >= target.end if step.after else g.at == target.start)), None)
+            gap = next((g for g in program.gaps if (g.at >= target.end if place.after else g.at == target.start)), None)
             for source in sources:
                 if gap is not None and source.role != target.role:
                     changes = (remove(program, source.start, source.end), insert(program, gap, source.text))

@@ -9,6 +9,7 @@ from mcheck.checking.fences.edits import Change, Edit, replace_statement
 from mcheck.checking.fences.finding_facts import Facts, involved_roles, touches
 from mcheck.checking.fences.outline import Outline, Statement, enclosing_loops, evaluate
 from mcheck.checking.fences.repair_insertions import ctas_of, guard_edits, lanes_of, threads_of, warps_of
+from mcheck.ir.scopes import SCOPES
 
 INIT = re.compile(r"(mbarrier\.init\.\S+\s+\[(?P<base>\w+)[^;]*\],\s*)(?P<value>[^;]+);")
 _BYTES = re.compile(r"(mbarrier\.(?:arrive\.)?expect_tx\S*\s+.*\[(?P<base>\w+)[^;]*\],\s*)(?P<value>[^;]+);")
@@ -22,7 +23,6 @@ _COPIED = re.compile(
 _MBARRIER = re.compile(r"(?P<before>mbarrier\.\S+\s+(?:[^\[;]*,\s*)?)\[(?P<operand>[^;]*?)\](?=[,;])")
 _REMOTE = re.compile(r"^(mbarrier\.arrive)(?:\.release)?(?:\.cta)?\.shared(?:::cta)?(?=\.)")
 """An arrival in the own CTA, which cannot name an mbarrier of another one."""
-_SCOPES = ("cta", "cluster", "gpu", "sys")
 _WIDER = re.compile(
     r"^((?:await )?(?:fence|ld|st|atom|red|mbarrier|multimem)\b[\w.]*?)\.(cta|cluster|gpu)(?=[.\s])(?!::)"
 )
@@ -52,7 +52,7 @@ _REGISTERS = (("%ctaid.x", "%cluster_ctarank"), ("%tid.x", "%laneid"), ("%warpid
 def propose_replacements(program: Outline, facts: Facts) -> Iterator[Edit]:
     """Replacements, each with its rank: first of what the findings name."""
     distances = _distances(program, facts)
-    advised = tuple(step.code.partition(".")[0] for steps in facts.advice for step in steps)
+    advised = tuple(step.codes[0].partition(".")[0] for steps in facts.advice for step in steps)
     stuck = facts.kinds == {"deadlock"}  # which no order ends: every write becomes visible at some time
     for number, statement in enumerate(program.statements):
         near = touches(statement, facts) or statement.instruction.startswith(advised)
@@ -240,7 +240,7 @@ def stronger_forms(instruction: str) -> Iterator[str]:
         if count:
             yield changed
     if found := _WIDER.match(instruction):
-        for scope in _SCOPES[_SCOPES.index(found[2]) + 1 :]:
+        for scope in SCOPES[SCOPES.index(found[2]) + 1 :]:
             yield instruction[: found.start(2)] + scope + instruction[found.end(2) :]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.checking.fences.instructions import Instruction
+from mcheck.ir.scopes import SCOPES
 
 ACCESSES = frozenset(("ld", "st", "atom", "red", "multimem"))
-SCOPES = ("sys", "gpu", "cluster", "cta")
 MEMBAR = ("sys", "gl", "cta")
 MORE_PENDING = 8
 """The maximum number of further groups that a wait may leave pending."""
@@ -28,18 +28,18 @@ def _opcodes(opcode: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ...]]:
     if opcode[:2] == ("fence", "proxy"):
         yield from _fewer_spaces(opcode)
         if "tensormap::generic" in opcode:
-            yield _narrower(opcode, SCOPES)
+            yield _narrower(opcode, SCOPES[::-1])
     elif head == "membar":
         yield _narrower(opcode, MEMBAR)
     elif head == "fence" and not any("::" in part or part == "mbarrier_init" for part in opcode):
         yield from _orders(opcode, ("sc", "acq_rel"), ())
-        yield _narrower(opcode, SCOPES)
+        yield _narrower(opcode, SCOPES[::-1])
     elif head in ACCESSES:
         yield from _orders(opcode, ("acq_rel",), ("relaxed",))
-        yield _narrower(opcode, SCOPES)
+        yield _narrower(opcode, SCOPES[::-1])
     elif head == "mbarrier":
         yield _relaxed_mbarrier(opcode)
-        yield _narrower(opcode, SCOPES)
+        yield _narrower(opcode, SCOPES[::-1])
     elif opcode[:3] == ("barrier", "cluster", "arrive") and "relaxed" not in opcode:
         yield ((*opcode[:3], "relaxed", *(part for part in opcode[3:] if part != "release")),)
     elif opcode == ("cp", "async", "bulk", "wait_group"):

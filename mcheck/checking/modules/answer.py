@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 
 from mcheck.answers.merged_answers import ends_search
 from mcheck.answers.result import Answer
@@ -11,12 +11,15 @@ from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reason, timeout_reason, unique_reasons
+from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
+from mcheck.checking.modules.cluster_groups import OPEN, answer_together
 from mcheck.checking.modules.filled_stages import find_filled_once
+from mcheck.checking.modules.followed_clusters import Followed
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
+from mcheck.checking.modules.residency import waiting_clusters
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
@@ -93,64 +96,29 @@ def follow_clusters(
     ``None``. The first path on which values that other threads write steer control has until ``values_limit``; with
     ``one_order`` they are those of one run. ``trace`` is their only path, if that is known.
     """
-    found: list[tuple[ClusterTrace, Answer]] = []
     unknown: Reasons = ()
     launched: Coverage | None = None
     branches = BranchPaths()
-    outside: tuple[Finding, ...] = ()
-    branch_limit, late, too_late = limit, False, False
-    coverage: Coverage | None = None
+    paths = _Paths(launch, model, question, engine, limit, values_limit, branches, limit, whole=whole)
     try:
         ways = extract_traces(module, launch, limit, alone=alone, branches=branches, one_order=one_order)
         for way in ways if trace is None else [trace]:
             if whole and way.footprint is not None:
-                coverage = compute_coverage([way.footprint], launch, limit)
-                if coverage.reasons:
+                paths.coverage = compute_coverage([way.footprint], launch, limit)
+                if paths.coverage.reasons:
                     return None
-            if way.is_forced and branch_limit.is_over():
-                late = True
+            if not paths.follow(way):
                 break
-            way = replace(way, program=way.program.with_assumptions(launch.assume))
-            steered = values_limit is not None and _is_steered(way.program)
-            within = branch_limit if way.is_forced else values_limit if steered and values_limit else limit
-            asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, within)
-            if way.is_forced and asked.cut and not asked.findings:
-                late = True
-                break
-            if steered and asked.verdict is Verdict.UNKNOWN and within.is_over() and not asked.findings:
-                too_late = not (way.is_forced or limit.is_over())
-            if not way.is_forced:
-                branch_limit = limit.share(BRANCH_SECONDS)
-            if way.is_forced and not way.observations:
-                branches.give_up()
-            branches.require(_branch_values(way.program, asked, launch), way.choices)
-            given, dropped = (asked, ()) if whole else _in_the_grid(way.program, launch, asked)
-            outside += dropped
-            early = [early_finding(e, way.program, launch.width, question.profile) for e in way.early_accesses]
-            given = replace(given, findings=(*given.findings, *early)) if early else given
-            if way.last_lane_leads and _worst(given.findings):
-                found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)
-                continue
-            found.append((way, given))
-            if ends_search(given, question.excused) and not question.thorough:
-                break
-            if given.verdict is Verdict.UNKNOWN and (limit.is_over() or too_late):
-                break  # the reason says so; report what was found before a limit stops this process
-        footprints = [way.footprint for way, _ in found if way.footprint is not None]
-        if footprints and not any(_worst(given.findings) for _, given in found):
-            known = coverage if len(footprints) == 1 else None
-            launched = known or compute_coverage(footprints, launch, limit)
-            sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
-            races = cluster_race_findings(launched, module, question.profile) if sure else ()
-            found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
+        launched = paths.find_conflicts(module)
     except TimeOut as over:
         unknown = (timeout_reason(question.timeout, str(over)),)
-        too_late = values_limit is not None and values_limit.is_over() and not limit.is_over()
+        paths.values_late = values_limit is not None and values_limit.is_over() and not limit.is_over()
     except Unsupported as error:
         unknown = (error_reason(error),)
-    if not (late or branches.incomplete or branches.pending):
+    found = paths.found
+    if not (paths.branches_late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
-    if late and branch_limit.is_over() and not limit.is_over():
+    if paths.branches_late and paths.branch_limit.is_over() and not limit.is_over():
         found = [(way, _with_late_branches(given)) for way, given in found]
     if launch.is_sample and not apart:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
@@ -159,8 +127,89 @@ def follow_clusters(
     if joined.covered:
         entries = [one.entry for one in launch.concurrent]
         joined = replace(joined, filled_once=find_filled_once([way.program for way, _ in found], module, entries))
-    joined = replace(joined, cut=joined.cut or late)
-    return Followed(joined, _describe_followed(launch, launched), outside, waiting, too_late)
+    joined = replace(joined, cut=joined.cut or paths.branches_late)
+    return Followed(joined, _describe_followed(launch, launched), paths.outside, waiting, paths.values_late)
+
+
+@dataclass(slots=True)
+class _Paths:
+    """The paths of the clusters that a launch executes together, and the answers about them."""
+
+    launch: Launch
+    model: Model
+    question: Question
+    engine: str
+    limit: Limit
+    values_limit: Limit | None
+    """The time for the first path on which values that other threads write steer control."""
+    branches: BranchPaths
+    branch_limit: Limit
+    """The time for the paths that other values lead to."""
+    whole: bool
+    found: list[tuple[ClusterTrace, Answer]] = field(default_factory=list)
+    outside: tuple[Finding, ...] = ()
+    """Deadlocks that other clusters might resolve."""
+    coverage: Coverage | None = None
+    """That of the last path, where it was asked for."""
+    branches_late: bool = False
+    """Whether there was no time for the paths that other values lead to."""
+    values_late: bool = False
+    """Whether there was no time for the first path on which values steer control."""
+
+    def follow(self, way: ClusterTrace) -> bool:
+        """Ask about a path; returns whether the next one is to be followed."""
+        if way.is_forced and self.branch_limit.is_over():
+            self.branches_late = True
+            return False
+        way = replace(way, program=way.program.with_assumptions(self.launch.assume))
+        asked = self._ask(way)
+        if self.branches_late:
+            return False
+        if not way.is_forced:
+            self.branch_limit = self.limit.share(BRANCH_SECONDS)
+        if way.is_forced and not way.observations:
+            self.branches.give_up()
+        self.branches.require(_branch_values(way.program, asked, self.launch), way.choices)
+        given, dropped = (asked, ()) if self.whole else _in_the_grid(way.program, self.launch, asked)
+        self.outside += dropped
+        profile = self.question.profile
+        early = [early_finding(e, way.program, self.launch.width, profile) for e in way.early_accesses]
+        given = replace(given, findings=(*given.findings, *early)) if early else given
+        if way.last_lane_leads and _worst(given.findings):
+            trace, first = self.found[0]
+            self.found[0] = _by_leader(trace, given), replace(first, cut=first.cut or given.cut)
+            return True
+        self.found.append((way, given))
+        if ends_search(given, self.question.excused) and not self.question.thorough:
+            return False
+        # The reason says so; report what was found before a limit stops this process.
+        return not (given.verdict is Verdict.UNKNOWN and (self.limit.is_over() or self.values_late))
+
+    def _ask(self, way: ClusterTrace) -> Answer:
+        """The answer about a path, and whether its time was enough."""
+        steered = self.values_limit is not None and _is_steered(way.program)
+        within = self.branch_limit if way.is_forced else self.values_limit if steered else None
+        within = within or self.limit
+        engine = "protocol" if self.engine == "auto" else self.engine
+        asked = _asked(way.program, self.model, self.question, engine, within)
+        if way.is_forced and asked.cut and not asked.findings:
+            self.branches_late = True
+        elif steered and asked.verdict is Verdict.UNKNOWN and within.is_over() and not asked.findings:
+            self.values_late = not (way.is_forced or self.limit.is_over())
+        return asked
+
+    def find_conflicts(self, module: Module) -> Coverage | None:
+        """Which clusters of the grid the paths stand for; races of clusters are added to the findings of the first."""
+        footprints = [way.footprint for way, _ in self.found if way.footprint is not None]
+        if not footprints or any(_worst(given.findings) for _, given in self.found):
+            return None
+        known = self.coverage if len(footprints) == 1 else None
+        launched = known or compute_coverage(footprints, self.launch, self.limit)
+        way, given = self.found[0]
+        sure = len(self.found) == 1 and given.verdict in (Verdict.PROVED, Verdict.FINDING) and not way.gaps
+        races = cluster_race_findings(launched, module, self.question.profile) if sure else ()
+        self.found[0] = way, replace(given, findings=(*given.findings, *races))
+        return launched
 
 
 def _is_steered(program: Program) -> bool:

@@ -8,11 +8,10 @@ same. If no box is small enough, a few clusters are followed together, and the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 from math import prod
-from typing import Protocol
 
 from mcheck.answers.result import Answer, Covers
 from mcheck.answers.verdict_rules import add_verdict
@@ -22,18 +21,16 @@ from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, name_share, share_reason, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.closed_boxes import find_closed_box
 from mcheck.checking.modules.counted_grid import answer_counted
+from mcheck.checking.modules.followed_clusters import Follow, Followed
 from mcheck.checking.modules.grid_coverage import is_conflict
-from mcheck.checking.modules.signalled_grid import answer_signalled, signalled_box
+from mcheck.checking.modules.looking_grid import answer_looking
+from mcheck.checking.modules.residency import with_residency
+from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
-from mcheck.findings import catalogue
-from mcheck.findings.finding import Access, Finding
-from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
+from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir import ops
-from mcheck.ir.expr import Const, Lanes
-from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
-from mcheck.ir.program import Program
 from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
 from mcheck.simt.grid.grid_counter import NotCounted
@@ -56,44 +53,9 @@ MAX_ASKED = 40
 """Maximum number of clusters of which each is asked about by itself."""
 FEW = 3
 """The number of clusters that are followed together if no group is closed."""
-MAX_RESIDENT = 5
-"""The size of groups up to which each of its subsets is followed by itself."""
-NOT_RESIDENT = "DEAD007"
 BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
 OPEN = "clusters outside of this group may take part in what it does"
 NO_PAIR = "no pair of clusters stands for all of them"
-LATE = "it was not followed whether a cluster that another GPU waits for begins in time"
-SUBSETS = "it was not checked whether the clusters also end if only some of them are resident"
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
-    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
-    of global memory, by their numbers among the executed ones. ``late``: there was no time to follow the values that
-    other threads write.
-    """
-
-    answer: Answer
-    scope: str
-    deadlocks: tuple[Finding, ...] = ()
-    waiting: frozenset[int] = frozenset()
-    late: bool = False
-
-
-class Follow(Protocol):
-    """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
-    ``apart`` because it is known that none do. ``trace`` is what they do, if that is known.
-    """
-
-    def __call__(
-        self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False,
-        trace: ClusterTrace | None = None,
-    ) -> Followed | None: ...  # fmt: skip
-
-
-FollowTogether = Callable[[Launch, Limit], Followed | None]
-"""Follows the clusters that a launch, and those beside it, execute together."""
 
 
 def answer_together(
@@ -102,55 +64,105 @@ def answer_together(
     """The answer about a launch, given that about one of its clusters."""
     if not _needs_group(module, launch, first.answer):
         return first.answer
-    seconds = max(GROUP_SECONDS, (limit.left() or 0) / 2)
-    share = limit.share(seconds)
-    small = prod(launch.cluster_counts) <= MAX_TOGETHER
-    several = small and prod(launch.cluster_counts) > PAIR
+    return _Groups(module, launch, first, follow, question, limit, max(GROUP_SECONDS, (limit.left() or 0) / 2)).answer()
 
-    def more() -> Limit:
-        return limit.share(seconds) if several else share
 
-    late = False
-    try:
-        given = _answer_from_classes(module, launch, first, follow, share, more)
-    except _ClassesLate:
-        given, late = None, True
-    if given is not None:
-        return given
-    by_choices: Answer | Reason | None = None
-    if several:  # three clusters draw tickets in six orders
-        by_choices = _answer_from_pairs(module, launch, follow, question, limit, only_choices=True)
-        if isinstance(by_choices, Answer):
-            return by_choices
-        share = limit.share(seconds)
-    counted = None if small else _answer_from_pairs(module, launch, follow, question, limit)
-    if isinstance(counted, Answer):
-        return counted
-    if counted is not None:
-        share = limit.share(seconds)
-    if late:  # all of them at once would take longer still
-        why = share_reason(IN_CLASSES, seconds)
-        given = replace(first.answer, cut=True) if limit.is_over() else _with_reason(first.answer, why)
-    else:
-        given = _answer_together(launch, first, follow, question, share)
-    if small and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
-        counted = _answer_from_pairs(module, launch, follow, question, limit)
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """A launch whose clusters may share memory, what is known of one of them, and the time for groups of them."""
+
+    module: Module
+    launch: Launch
+    first: Followed
+    follow: Follow
+    question: Question
+    limit: Limit
+    seconds: float
+
+    def answer(self) -> Answer:
+        """The answer from a cluster of each class, or else from groups of clusters."""
+        clusters = prod(self.launch.cluster_counts)
+        several = PAIR < clusters <= MAX_TOGETHER
+        share, late = self._share(), False
+        try:
+            given = _answer_from_classes(
+                self.module, self.launch, self.first, self.follow, share, self._share if several else lambda: share
+            )
+        except _ClassesLate:
+            given, late = None, True
+        if given is not None:
+            return given
+        if clusters <= MAX_TOGETHER:
+            return self._answer_small(share, late=late, several=several)
+        return self._answer_large(share, late=late)
+
+    def _answer_large(self, share: Limit, *, late: bool) -> Answer:
+        """The answer about a grid that is too large to be followed whole: from pairs, if they stand for all."""
+        counted = self._ask_pairs()
         if isinstance(counted, Answer):
             return counted
-        counted = counted if counted is not None and counted.cut else None
-    if not late and share.is_over() and not limit.is_over():
-        given = _with_late_groups(given, seconds)
-    given = replace(given, cut=given.cut or (given is first.answer and share.is_over()))
-    if counted is None and isinstance(by_choices, Reason) and given.verdict is Verdict.UNKNOWN:
-        counted = by_choices
-    return given if counted is None else _with_reason(given, counted)
+        if counted is not None:
+            share = self._share()
+        given = self._with_lateness(self._follow_groups(share, late=late), share, late=late)
+        return given if counted is None else _with_reason(given, counted)
+
+    def _answer_small(self, share: Limit, *, late: bool, several: bool) -> Answer:
+        """The answer about a grid that may be followed whole, and from pairs if that says too little. ``several``: it
+        has more clusters than a pair; three draw tickets in six orders.
+        """
+        choices = self._ask_pairs(only_choices=True) if several else None
+        if isinstance(choices, Answer):
+            return choices
+        if several:
+            share = self._share()
+        given = self._follow_groups(share, late=late)
+        counted = None if _is_decided(given) else self._ask_pairs()
+        if isinstance(counted, Answer):
+            return counted
+        why = counted if counted is not None and counted.cut else None
+        given = self._with_lateness(given, share, late=late)
+        if why is None and given.verdict is Verdict.UNKNOWN:
+            why = choices
+        return given if why is None else _with_reason(given, why)
+
+    def _share(self) -> Limit:
+        return self.limit.share(self.seconds)
+
+    def _ask_pairs(self, *, only_choices: bool = False) -> Answer | Reason | None:
+        return _answer_from_pairs(
+            self.module, self.launch, self.follow, self.question, self.limit, only_choices=only_choices
+        )
+
+    def _follow_groups(self, share: Limit, *, late: bool) -> Answer:
+        """The answer from clusters that are followed together; where one of each class was ``late`` already, all of
+        them at once would take longer still.
+        """
+        alone = self.first.answer
+        if not late:
+            return _answer_together(self.launch, self.first, self.follow, self.question, share)
+        if self.limit.is_over():
+            return replace(alone, cut=True)
+        return _with_reason(alone, share_reason(IN_CLASSES, self.seconds))
+
+    def _with_lateness(self, given: Answer, share: Limit, *, late: bool) -> Answer:
+        """The answer with whether groups of clusters had too little time."""
+        if not late and share.is_over() and not self.limit.is_over():
+            given = _with_late_groups(given, self.seconds)
+        return replace(given, cut=given.cut or (given is self.first.answer and share.is_over()))
+
+
+def _is_decided(given: Answer) -> bool:
+    return given.verdict in (Verdict.PROVED, Verdict.FINDING)
 
 
 def _with_late_groups(given: Answer, seconds: float) -> Answer:
     """The answer with the reason that following groups of clusters was not finished in its share of the time."""
     named = replace(given, reasons=name_share(given.reasons, TOGETHER, seconds))
-    decided = given.verdict in (Verdict.PROVED, Verdict.FINDING)
-    return named if decided or named.reasons != given.reasons else _with_reason(given, share_reason(TOGETHER, seconds))
+    return (
+        named
+        if _is_decided(given) or named.reasons != given.reasons
+        else _with_reason(given, share_reason(TOGETHER, seconds))
+    )
 
 
 def _with_reason(given: Answer, why: Reason) -> Answer:
@@ -184,12 +196,18 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
         group = follow(boxed, limit, whole=True)
         if group is not None:
             return _better(first.answer, with_residency(boxed, group, follow, question, limit))
-    some = few_clusters(launch)
-    if some is None or limit.is_over():
-        return first.answer
-    group = follow(replace(launch, group=some), limit)
-    assert group is not None
-    return _better(first.answer, _explain(group.answer, first.answer))
+    given = first.answer
+    for number, some in enumerate(few_clusters(launch)):
+        if limit.is_over():
+            break
+        group = follow(replace(launch, group=some), limit)
+        assert group is not None
+        found = _better(first.answer, _explain(group.answer, first.answer))
+        if number == 0 or found.verdict is Verdict.FINDING:
+            given = found
+        if given.verdict is Verdict.FINDING:
+            break
+    return given
 
 
 def _answer_from_pairs(
@@ -208,20 +226,28 @@ def _answer_from_pairs(
     def count(share: Limit) -> Answer | None:
         return answer_counted(module, launch, follow_pair, share)
 
+    def count_in_boxes(share: Limit) -> Answer | None:
+        boxed = find_closed_box(module, launch, share, counts=True)
+        return None if boxed is None else answer_counted(module, boxed, follow_pair, share)
+
     def signal(share: Limit) -> Answer | None:
-        boxed = None if only_choices else signalled_box(module, launch, share)
+        boxed = None if only_choices else find_closed_box(module, launch, share, counts=False)
         return answer_signalled(module, boxed or launch, follow_pair, share, only_choices=only_choices)
+
+    def look(share: Limit) -> Answer | None:
+        return answer_looking(module, launch, follow_pair, share)
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
     why: NotCounted | None = None
-    for argue in [signal] if only_choices else [count, signal]:
+    for argue in [signal, look] if only_choices else [count, count_in_boxes, signal, look]:
         try:
             given = argue(share)
             if given is not None:
                 return given
         except NotCounted as error:
-            why = error if error.counter else why
+            if error.counter and (why is None or argue is not look):
+                why = error
         except TimeOut:
             return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
         except Unsupported:
@@ -259,7 +285,7 @@ def _better(alone: Answer, together: Answer) -> Answer:
 
 def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
     """Whether more is known of the launch if several clusters are followed together."""
-    if prod(launch.cluster_counts) == 1 or given.verdict in (Verdict.PROVED, Verdict.FINDING) or given.cut:
+    if prod(launch.cluster_counts) == 1 or _is_decided(given) or given.cut:
         return False
     causes = {reason.cause for reason in given.reasons}
     if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
@@ -286,18 +312,20 @@ def _origin(launch: Launch, box: Extent) -> Extent:
     return x, y, z
 
 
-def few_clusters(launch: Launch) -> tuple[Extent, ...] | None:
-    """A few neighbours of the executed cluster, itself among them; ``None`` if even these are too many threads."""
+def few_clusters(launch: Launch) -> Iterator[tuple[Extent, ...]]:
+    """A few neighbours of the executed cluster along each axis of the grid, itself among them, if they are not too many
+    threads.
+    """
     counts, at = launch.cluster_counts, launch.executed_clusters[0]
-    axis = max(range(3), key=lambda k: (counts[k] > 1, -k))
-    for number in range(min(FEW, counts[axis]), 1, -1):
-        if _is_small(launch, number):
-            low = min(at[axis], counts[axis] - number)
-            places = [[*at] for _ in range(number)]
-            for k, place in enumerate(places):
-                place[axis] = low + k
-            return tuple((x, y, z) for x, y, z in places)
-    return None
+    for axis in (k for k in range(3) if counts[k] > 1):
+        for number in range(min(FEW, counts[axis]), 1, -1):
+            if _is_small(launch, number):
+                low = min(at[axis], counts[axis] - number)
+                places = [[*at] for _ in range(number)]
+                for k, place in enumerate(places):
+                    place[axis] = low + k
+                yield tuple((x, y, z) for x, y, z in places)
+                break
 
 
 def _is_small(launch: Launch, clusters: int) -> bool:
@@ -341,7 +369,7 @@ def answer_by_classes(
         assert one is not None
         executions += one.answer.executions
         cut = cut or one.answer.cut
-        if one.answer.verdict not in (Verdict.PROVED, Verdict.FINDING):
+        if not _is_decided(one.answer):
             if limit.is_over():
                 raise _ClassesLate
             return None
@@ -362,122 +390,3 @@ def _answer_about_pair(launch: Launch, clash: Clash, follow: Follow, limit: Limi
     pair = follow(replace(launch, group=tuple(dict.fromkeys((clash.first, clash.second)))), limit)
     assert pair is not None
     return pair.answer if pair.answer.verdict is Verdict.FINDING else None
-
-
-# --- clusters that are not there ------------------------------------------------------------------------------------
-
-
-def waiting_clusters(program: Program) -> frozenset[int]:
-    """The clusters of which a thread waits for a word of global memory, which another cluster may write."""
-    waited = {id(op): op for op in program.operations if isinstance(op, ops.Await) and not op.followed}
-    words = {key for key, op in waited.items() if _is_global(getattr(op.inner, "address", None))}
-    if not words:
-        return frozenset()
-    return frozenset(t.place.cta.cluster for t in program.threads if any(id(op) in words for op in t.code))
-
-
-def _is_global(address: object) -> bool:
-    values = address.values if isinstance(address, Lanes) else (address.value,) if isinstance(address, Const) else ()
-    return any(GLOBAL_BASE <= value < SHARED_BASE for value in values)
-
-
-def with_residency(launch: Launch, found: Followed, follow: FollowTogether, question: Question, limit: Limit) -> Answer:
-    """The answer about a group, with whether its clusters also end if others of them begin only after them.
-
-    Nothing promises that two clusters of a grid are resident at the same time, unless the launch is cooperative. A
-    cluster that is not resident begins when another one ends. So each subset has to end by itself: then there is no
-    execution in which some clusters wait for others that cannot begin. Of launches beside it, each has begun with at
-    least one cluster, and the others of a launch begin unless one that has begun waits.
-    """
-    given = found.answer
-    loose = sum(len(one.executed_clusters) for one in launch.concurrent if not _is_resident(one))
-    if not loose or not found.waiting or given.verdict is not Verdict.PROVED:
-        return given
-    if loose > MAX_RESIDENT:
-        reasons = (*given.reasons, Reason(Cause.CLUSTERS, SUBSETS))
-        return add_verdict(replace(given, covered=False, reasons=reasons))
-    executions = given.executions
-    for begun in _begun_launches(launch, found.waiting):
-        if limit.is_over():
-            late = timeout_reason(question.timeout, "checking clusters that are not all resident")
-            return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
-        alone = follow(begun, limit)
-        assert alone is not None
-        executions += alone.answer.executions
-        if alone.deadlocks and not _is_certain(launch, begun, alone.deadlocks):
-            reasons = (*given.reasons, Reason(Cause.CLUSTERS, LATE))
-            return add_verdict(replace(given, covered=False, reasons=reasons, executions=executions))
-        if alone.deadlocks:
-            stuck = tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
-            return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
-        left = tuple(r for r in alone.answer.reasons if r.cause is not Cause.CLUSTERS)  # clusters are left out
-        if left or alone.answer.cut:
-            given = replace(given, covered=False, reasons=(*given.reasons, *left), cut=given.cut or alone.answer.cut)
-            return add_verdict(given)
-    return replace(given, executions=executions)
-
-
-def _is_resident(launch: Launch) -> bool:
-    """Whether all clusters that a launch executes are there at once."""
-    return launch.cooperative or len(launch.executed_clusters) == 1
-
-
-def _begun_launches(launch: Launch, waiting: frozenset[int]) -> Iterator[Launch]:
-    """The launches, and those beside them, with fewer of their clusters, the fewest first: those that may have begun
-    while the others wait for one of them to end. Of several launches each that lacks clusters has one that waits.
-    """
-    choices: list[list[tuple[Extent, ...]]] = []
-    before = 0
-    for one in launch.concurrent:
-        group = one.executed_clusters
-        waits = {at for number, at in enumerate(group, before) if number in waiting}
-        before += len(group)
-        sizes = [len(group)] if _is_resident(one) else range(1, len(group) + 1)
-        begun = [some for number in sizes for some in combinations(group, number)]
-        choices.append([s for s in begun if not launch.beside or len(s) == len(group) or waits.intersection(s)])
-    total = launch.executed_count
-    for groups in sorted(product(*choices), key=lambda groups: sum(map(len, groups))):
-        if sum(map(len, groups)) < total:
-            yield with_groups(launch, groups)
-
-
-def with_groups(launch: Launch, groups: Sequence[tuple[Extent, ...]]) -> Launch:
-    """The launch, and those beside it, with these clusters of each."""
-    first, *others = (replace(one, group=some) for one, some in zip(launch.concurrent, groups, strict=True))
-    return replace(first, beside=tuple(others))
-
-
-def _is_certain(launch: Launch, begun: Launch, deadlocks: Sequence[Finding]) -> bool:
-    """Whether a deadlock is one while other clusters have not begun: of each GPU that has more of them a thread is
-    stuck.
-    """
-    if not launch.beside:
-        return True
-    pairs = zip(launch.concurrent, begun.concurrent, strict=True)
-    lacking = [one.gpu for one, some in pairs if len(some.executed_clusters) < len(one.executed_clusters)]
-    threads = [{access.thread for access in finding.accesses} for finding in deadlocks]
-    return any(all(any(t.startswith(f"gpu{g}.") for t in stuck) for g in lacking) for stuck in threads)
-
-
-def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
-    """The finding for a wait that only a cluster that need not be resident can end, from the deadlock without it."""
-    entry = catalogue.get(NOT_RESIDENT)
-    resident = [
-        cta_name(at, one.cluster) + (f" of GPU {one.gpu}" if begun.beside else "")
-        for one in begun.concurrent for at in one.executed_clusters
-    ]  # fmt: skip
-    accesses = tuple(sorted(stuck.accesses, key=lambda access: not _reads_memory(access)))
-    waits = accesses[0]
-    message = (
-        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {' and '.join(resident)} "
-        f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
-    )
-    return replace(
-        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message,
-        accesses=accesses, missing=entry.remedy, section=entry.section,
-    )  # fmt: skip
-
-
-def _reads_memory(access: Access) -> bool:
-    """Whether a stuck thread polls a word: others wait for it at barriers, which name no object, or at mbarriers."""
-    return bool(access.object) and "mbarrier." not in access.instruction

@@ -25,14 +25,13 @@ from mcheck.checking.modules.cluster_groups import (
     MAX_THREADS,
     MAX_TOGETHER,
     TOGETHER,
-    Followed,
     cancels_clusters,
     says_something,
-    with_groups,
-    with_residency,
 )
+from mcheck.checking.modules.followed_clusters import Followed
 from mcheck.checking.modules.launch_races import uncertain_reason
 from mcheck.checking.modules.launch_study import LaunchStudy
+from mcheck.checking.modules.residency import with_groups, with_residency
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Extent, Launch, Map
 from mcheck.frontend.ptx.module import Module

@@ -35,6 +35,9 @@ the same executions. So of all pairs those suffice in which each kind of conflic
 and segments of their code (``mcheck.simt.grid.counted_conflicts``). Within a cluster the same holds. Accesses are in
 bounds and aligned in all clusters.
 
+Where the counter is another word for other tiles, all this is said of the clusters of one tile, a box
+(``mcheck.checking.modules.closed_boxes``).
+
 What is found in a pair is real: the other clusters may all have counted themselves before, and nobody waits for them.
 """
 
@@ -57,13 +60,23 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import Instance
 from mcheck.simt.grid.cluster_accesses import Accesses
-from mcheck.simt.grid.counted_clusters import Counted, clusters_of, execute_counted
+from mcheck.simt.grid.counted_clusters import Counted, execute_counted
 from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
 from mcheck.simt.grid.footprint import Memory
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, find_counter, with_count, without_contents
+from mcheck.simt.grid.grid_counter import (
+    Counter,
+    NotCounted,
+    clusters_of,
+    find_counter,
+    is_box,
+    with_count,
+    without_contents,
+)
+from mcheck.simt.grid.signalled_boxes import check_initial_words
 
 LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on"
 ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have"
+IN_BOXES = ", in each box of the grid in a word of its own"
 TRIES = 5
 """How often the contents of memory are forgotten that clusters turn out to write."""
 CLUSTER_SECONDS = 5.0
@@ -81,12 +94,16 @@ class Representatives:
     counter: Counter
     pairs: tuple[Pair, ...]
     waits: bool
+    left: int | None
+    """What the counter holds when the launch has ended; ``None`` if that is not the same in all executions."""
 
 
 def find_representatives(module: Module, launch: Launch, limit: Limit) -> Representatives:
     """The pairs of clusters that stand for a grid. Raises ``NotCounted`` if a condition does not hold."""
     with within_one_cluster(limit) as within:
         counter = find_counter(module, launch, within)
+    if is_box(launch):
+        check_initial_words(launch, [counter])
     for _ in range(TRIES):
         try:
             return _find_pairs(module, launch, counter, limit)
@@ -150,7 +167,9 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
     few = sorted({0, 1, len(clusters) - 1})
     if len(few) < len(clusters):
         choose(few)  # mostly a condition that does not hold in the grid does not hold among these
-    return Representatives(launch, counter, choose(range(len(clusters))), waits)
+    pairs = choose(range(len(clusters)))
+    left = {execute(number, last=True).left for number in range(len(clusters))}
+    return Representatives(launch, counter, pairs, waits, left.pop() if len(left) == 1 else None)
 
 
 def given_and_written(
@@ -192,8 +211,8 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
     condition does not hold.
     """
     found = find_representatives(module, launch, limit)
-    total = prod(launch.cluster_counts)
-    given = with_count(found.launch, found.counter, found.counter.first + total - 2)
+    total, count = prod(launch.cluster_counts), len(clusters_of(launch))
+    given = with_count(found.launch, found.counter, found.counter.first + count - 2)
     answers: list[Answer] = []
     for number, pair in enumerate(found.pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
@@ -205,5 +224,6 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
             left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")
             return add_verdict(replace(one, covered=False, reasons=unique_reasons(one.reasons, (left,))))
         answers.append(one)
-    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(total, found.counter.buffer)
+    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(count, found.counter.buffer)
+    said += IN_BOXES if is_box(launch) else ""
     return join_pairs(answers, total, said)

@@ -6,10 +6,12 @@ from mcheck.base.errors import Span
 from mcheck.checking.modules.grid_coverage import Clash, Coverage
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import advise
 from mcheck.frontend.ptx.module import Module
 
 CODE = "RACE001"
 _DONE = {"read": "reads", "write": "writes"}
+_FIX = advise("Let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu")
 
 
 def cluster_race_findings(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
@@ -36,6 +38,6 @@ def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
     )
     return Finding(
         code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=accesses,
-        missing="let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu",
+        fixes=(_FIX,),
         section=entry.section,
     )  # fmt: skip

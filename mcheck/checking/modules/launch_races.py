@@ -8,6 +8,8 @@ from mcheck.checking.modules.launch_order import DOES, Conflict
 from mcheck.checking.modules.launch_study import LaunchStudy
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import Fix, advise
+from mcheck.findings.phrase import Code, say
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess
 from mcheck.simt.grid.wait_order import BEFORE
@@ -31,7 +33,7 @@ def launch_race(conflict: Conflict, study: LaunchStudy, profile: str) -> Finding
     )
     return Finding(
         code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=accesses,
-        missing=_remedy(conflict, study), section=entry.section,
+        fixes=(_suggest_wait(conflict, study),), section=entry.section,
     )  # fmt: skip
 
 
@@ -81,9 +83,8 @@ def _when(conflict: Conflict, study: LaunchStudy) -> str:
     return "before its griddepcontrol.wait" if waits else "without a griddepcontrol.wait"
 
 
-def _remedy(conflict: Conflict, study: LaunchStudy) -> str:
+def _suggest_wait(conflict: Conflict, study: LaunchStudy) -> Fix:
     if conflict.later.placement.behind_wait != BEFORE:
-        return (
-            f"Execute griddepcontrol.wait in {study.name(conflict.second - 1)} too, or launch it without the attribute."
-        )
-    return catalogue.get(CODE).remedy
+        wait = say("{} in {} too", Code("griddepcontrol.wait"), study.name(conflict.second - 1))
+        return advise("Execute {}, or launch it without the attribute", wait)
+    return catalogue.get(CODE).fix

@@ -13,6 +13,7 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.reasons import Cause, Reason, error_reason, share_reason
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
+from mcheck.checking.modules.left_contents import ended_launch
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.memory_layout import POINTER
 from mcheck.frontend.ptx.module import Module
@@ -28,6 +29,9 @@ FOLLOW_SECONDS = 10.0
 and if they decide how often a loop runs, it may not end.
 """
 
+LOST, AS_BEFORE = b"", b"*"
+"""The contents of a variable that may have changed, and of one that has not."""
+
 
 @dataclass(slots=True)
 class LaunchStudy:
@@ -39,6 +43,7 @@ class LaunchStudy:
     footprints: dict[Launch, LaunchFootprint | Reason] = field(default_factory=dict)
     followed: dict[int, LaunchFootprint | Reason] = field(default_factory=dict)
     beginnings: dict[int, Launch] = field(default_factory=dict)
+    ended: dict[Launch, Launch | None] = field(default_factory=dict)
     missing: dict[int, Reason] = field(default_factory=dict)
     """Launches that may overlap with others and whose accesses are not all known, and why."""
     overlaps: OverlapFinder = field(default_factory=OverlapFinder)
@@ -118,44 +123,85 @@ class LaunchStudy:
         variables = [name for name, v in self.module.all_variables if v.space == "global" and v.is_told]
         kept: dict[str, bytes] = {}
         for buffer in told:
-            first = self._first_written(number, ("buffer", buffer.name))
-            if first is not None:
-                kept[buffer.name] = buffer.initial[:first]
-        lost = frozenset(n for n in variables if self._first_written(number, ("variable", n)) is not None)
+            known = self._contents(number, ("buffer", buffer.name), buffer.initial)
+            if known != buffer.initial:
+                kept[buffer.name] = known
+        lost = frozenset(n for n in variables if self._contents(number, ("variable", n), AS_BEFORE) == LOST)
         if kept:
             launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
         return replace(launch, forgotten=lost)
 
     def example(self, number: int) -> Launch:
-        """A launch with some contents where earlier ones may have written: those of the file, and zeros behind them."""
+        """A launch with some contents where earlier ones may have written and it is not known what: those of the file,
+        and zeros behind them.
+        """
         launch = self.launches[number]
         filled: dict[str, bytes] = {}
         for buffer in launch.buffers:
             if not buffer.declared or buffer.size is None or buffer.size > MAX_FILLED:
                 continue
-            if self._first_written(number, ("buffer", buffer.name)) is not None:
-                filled[buffer.name] = buffer.initial + bytes(buffer.size - len(buffer.initial))
+            known = self._contents(number, ("buffer", buffer.name), buffer.initial)
+            if self._is_written(number, ("buffer", buffer.name)):
+                given = known + buffer.initial[len(known) :]
+                filled[buffer.name] = given + bytes(buffer.size - len(given))
         if not filled:
             return launch
         return replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))
 
-    def _first_written(self, number: int, memory: Memory) -> int | None:
-        """The first byte of a memory that earlier launches, or those of other GPUs, may have written."""
+    def _contents(self, number: int, memory: Memory, initial: bytes) -> bytes:
+        """The contents of a memory that are known when a launch begins, those of the first bytes, given the initial
+        ones; of a variable only whether it may have changed (``AS_BEFORE``, ``LOST``).
+        """
+        known = initial
+        for other in range(len(self.launches)):
+            if not self._comes_first(other, number, memory):
+                continue
+            first = self._first_written(other, number, memory)
+            if first is None or known == LOST or (memory[0] == "buffer" and first >= len(known)):
+                continue
+            ended = self._ended(other, number)
+            if ended is None:
+                known = known[:first] if memory[0] == "buffer" else LOST
+            elif memory[0] == "buffer":
+                left = next((b.initial for b in ended.buffers if b.declared and b.name == memory[1]), b"")
+                known = left[: len(known)]
+            elif memory[1] in ended.forgotten:
+                known = LOST
+        return known
+
+    def _ended(self, other: int, number: int) -> Launch | None:
+        """An earlier launch with what it leaves in memory, if that is known, and no launch runs beside it."""
+        alone = len(self.streams) == 1 and not any(launch.programmatic for launch in self.launches[: number + 1])
+        if not alone or _has_unknown_pointer(self.launches[other]):
+            return None
+        begun = self.begins_with(other)
+        if begun not in self.ended:
+            self.ended[begun] = ended_launch(self.module, begun, self.limit)
+        return self.ended[begun]
+
+    def _is_written(self, number: int, memory: Memory) -> bool:
+        """Whether earlier launches, or those of other GPUs, may have written a memory."""
+        others = [k for k in range(len(self.launches)) if self._comes_first(k, number, memory)]
+        return any(self._first_written(other, number, memory) is not None for other in others)
+
+    def _comes_first(self, other: int, number: int, memory: Memory) -> bool:
+        """Whether a launch may access a memory before another one begins."""
+        apart = self.launches[other].gpu != self.launches[number].gpu
+        if other == number or (other > number and not apart) or (apart and self._is_of_one_gpu(memory)):
+            return False
+        return memory[0] != "buffer" or self._may_point(other, memory[1])
+
+    def _first_written(self, other: int, number: int, memory: Memory) -> int | None:
+        """The first byte of a memory that a launch may write before, or while, another one runs."""
+        footprint = self.footprint(other) if other < number else None
+        if footprint is None or footprint.is_partial:
+            return 0
         found: list[int] = []
-        for other, launch in enumerate(self.launches):
-            apart = launch.gpu != self.launches[number].gpu
-            if other == number or (other > number and not apart) or (apart and self._is_of_one_gpu(memory)):
+        for access in footprint.accesses:
+            if access.form.kind == READ or access.memory not in (memory, ANYWHERE):
                 continue
-            if memory[0] == "buffer" and not self._may_point(other, memory[1]):
-                continue
-            footprint = self.footprint(other) if other < number else None
-            if footprint is None or footprint.is_partial:
-                return 0
-            for access in footprint.accesses:
-                if access.form.kind == READ or access.memory not in (memory, ANYWHERE):
-                    continue
-                lows = [e.low + access.path.space.bound_form(e.slopes)[0] for e in access.extents]
-                found.append(0 if access.memory == ANYWHERE else max(0, min(lows)))
+            lows = [e.low + access.path.space.bound_form(e.slopes)[0] for e in access.extents]
+            found.append(0 if access.memory == ANYWHERE else max(0, min(lows)))
         return min(found, default=None)
 
     def _is_of_one_gpu(self, memory: Memory) -> bool:
@@ -188,10 +234,21 @@ class LaunchStudy:
         same = self.launches[other].gpu == self.launches[number].gpu
         if other == number or (same and other > number) or not self.may_share(number, other):
             return False
+        if same and not self._may_overlap(other, number) and self._is_known(number, memory):
+            return False
         found = self.footprint(other)
         if found is None or found.is_partial:
             return True
         return any(a.form.kind != READ and (a.memory[1] == memory or a.memory == ANYWHERE) for a in found.accesses)
+
+    def _may_overlap(self, first: int, second: int) -> bool:
+        """Whether two launches of one GPU may be running at the same time."""
+        numbers, order = self.streams[self.launches[first].gpu]
+        return order.may_overlap(numbers.index(first), numbers.index(second))
+
+    def _is_known(self, number: int, name: str) -> bool:
+        """Whether all contents of a buffer are known when a launch begins."""
+        return any(b.name == name and len(b.initial) == b.size for b in self.begins_with(number).buffers)
 
     def not_waiting(self, second: int, first: int) -> int:
         """The last launch between two of a stream that does not wait for the one before it."""

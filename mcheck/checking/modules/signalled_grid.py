@@ -50,9 +50,8 @@ of weak accesses and what they store. So of all pairs those suffice in which eac
 comes back to the same thread (3), which adds no order there. Accesses are in bounds and aligned in all clusters.
 
 Where the words of signals lie in other places for other tiles, only the clusters of a tile, a box, signal each other.
-Then the conditions are checked for one box. All boxes do the same and keep apart from each other, which is shown as it
-is for clusters that do not signal (``mcheck.checking.modules.grid_coverage``), with what waits bring
-(``mcheck.simt.grid.signalled_boxes``).
+Then the conditions are checked for one box: all boxes do the same and keep apart from each other
+(``mcheck.checking.modules.closed_boxes``).
 
 A finding in a pair need not be one of the grid, for order may have been lost. Then nothing is said.
 """
@@ -70,29 +69,28 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
-from mcheck.checking.modules.grid_coverage import compute_coverage
-from mcheck.frontend.ptx.code import collect_code
-from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import MemoryMap
 from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
-from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers
-from mcheck.simt.grid.counted_clusters import clusters_of
+from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import (
     MAX_COUNTED,
     Counter,
     NotCounted,
     check_statements,
+    clusters_of,
     counter_at,
+    is_box,
     without_contents,
 )
 from mcheck.simt.grid.linked_pair import link_pair
 from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
 from mcheck.simt.grid.signal_order import SignalOrder, order_signals
-from mcheck.simt.grid.signalled_boxes import box_footprints, check_initial_words, find_box
-from mcheck.simt.grid.signalled_conflicts import Pair, choose_pairs
+from mcheck.simt.grid.signalled_boxes import check_initial_words
+from mcheck.simt.grid.signalled_conflicts import Pair, check_words, choose_pairs
 from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters wait for signals that are the same in every execution"
@@ -106,45 +104,63 @@ FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 
 
 @dataclass(frozen=True, slots=True)
-class SignalledPairs:
-    """A launch whose clusters signal, what it says of contents forgotten, what they do, and the pairs to follow."""
+class SignalledClusters:
+    """A launch whose clusters signal, what it says of contents forgotten, what they do, and its order."""
 
     launch: Launch
     ticket: Counter | None
     executions: Sequence[Signalling]
-    pairs: tuple[Pair, ...]
+    orders: SignalOrder | ChosenOrders
     decides: bool
     """Whether clusters ask whether they are the last ones."""
-
-
-def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
-    """The pairs of clusters that stand for a grid, with ``only_choices`` one whose clusters draw tickets, or
-    look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
+    left: Mapping[Counter, int | None]
+    """What words of signals, and that of the tickets, hold when the launch has ended; ``None`` if that depends on which
+    clusters are the last ones.
     """
-    if len(_clusters(launch)) > MAX_COUNTED:
+
+
+def find_signals(module: Module, launch: Launch, limit: Limit) -> SignalledClusters:
+    """What the clusters of a grid signal, though none of them may wait for it. Raises ``NotCounted`` if that is not the
+    same in every execution.
+    """
+    found = _find_clusters(module, launch, limit, some_wait=False)
+    check_words(Side(found.executions), found.orders, limit)
+    return found
+
+
+def _find_clusters(
+    module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False, some_wait: bool = True
+) -> SignalledClusters:
+    """What the clusters of a grid do. Raises ``NotCounted`` if a condition does not hold, with ``some_wait`` that some
+    cluster waits.
+    """
+    if len(clusters_of(launch)) > MAX_COUNTED:
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     check_statements(module)
     ticket: Counter | None = None
     decides = False
     for _ in range(TRIES):
         try:
-            return _find_pairs(module, launch, ticket, limit, decides=decides, only_choices=only_choices)
+            return _execute_all(
+                module, launch, ticket, limit, decides=decides, only_choices=only_choices, some_wait=some_wait
+            )
         except TicketFound as found:
             if ticket is not None:
                 raise NotCounted("clusters draw numbers from several words") from None
-            decides = _read_coordinates(module, launch)
+            decides = reads_coordinates(module, launch)
             ticket = None if decides else found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
     raise NotCounted("contents that are given are written")
 
 
-def _find_pairs(
-    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, decides: bool, only_choices: bool
-) -> SignalledPairs:
-    if decides and (only_choices or _is_box(launch)):
+def _execute_all(
+    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, decides: bool, only_choices: bool,
+    some_wait: bool,
+) -> SignalledClusters:  # fmt: skip
+    if decides and (only_choices or is_box(launch)):
         raise NotCounted("clusters draw tickets, and have coordinates, too", counter=False)
-    clusters = _clusters(launch)
+    clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
 
@@ -153,7 +169,9 @@ def _find_pairs(
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
         try:
             with within_one_cluster(limit) as within:
-                found = execute_signalling(module, launch, clusters[number], number, ticket, shapes, within, last)
+                found = execute_signalling(
+                    module, launch, clusters[number], number, ticket, shapes, within, last, named=not some_wait
+                )
         except NotCounted as error:
             error.counter = _any_waits(executions)
             raise
@@ -168,7 +186,8 @@ def _find_pairs(
         execute(number, nobody)
         if only_choices and ticket is None and not executions[-1].polls_early:
             raise NotCounted("clusters draw no tickets", counter=False)
-        if not decides and number + 1 in (FEW, len(clusters)) and not _any_waits(executions):
+        checked = some_wait and not decides and number + 1 in (FEW, len(clusters))
+        if checked and not _any_waits(executions):
             raise NotCounted("no cluster waits for a signal", counter=False)
     rounds = executions[0].draws
     if rounds > MAX_ROUNDS:
@@ -179,13 +198,33 @@ def _find_pairs(
     if any(one.draws != rounds for one in executions):
         raise NotCounted("not all clusters draw as many numbers")
     words = _signal_words(launch, MemoryMap(executions[0].memory), executions)
-    if _is_box(launch):
+    if is_box(launch):
         check_initial_words(launch, words.values())
     orders = _order(executions, len(clusters), {at: word.first for at, word in words.items()}, decides=decides)
-    follows = isinstance(orders, SignalOrder) and ticket is not None and orders.follows_numbers()
+    left = {word: orders.left(at) for at, word in words.items()}
+    if ticket is not None:
+        left[ticket] = (ticket.first + len(clusters)) % (1 << 8 * ticket.size)
+    return SignalledClusters(launch, ticket, executions, orders, decides, left)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalledPairs:
+    """A launch whose clusters signal, and the pairs to follow."""
+
+    found: SignalledClusters
+    pairs: tuple[Pair, ...]
+
+
+def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
+    """The pairs of clusters that stand for a grid, with ``only_choices`` one whose clusters draw tickets, or
+    look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
+    """
+    found = _find_clusters(module, launch, limit, only_choices=only_choices)
+    orders = found.orders
+    follows = isinstance(orders, SignalOrder) and found.ticket is not None and orders.follows_numbers()
     if not launch.cooperative and orders.waits_for_others() and not follows:
         raise NotCounted("clusters wait for others that need not be resident")
-    return SignalledPairs(launch, ticket, executions, tuple(choose_pairs(Side(executions), orders, limit)), decides)
+    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)))
 
 
 def _order(
@@ -209,15 +248,6 @@ def _bytes_of(ticket: Counter | None) -> Sequence[range]:
     return [] if ticket is None else [ticket.bytes]
 
 
-def _read_coordinates(module: Module, launch: Launch) -> bool:
-    """Whether clusters may differ otherwise than by the numbers that they draw."""
-    return any(
-        not COORDINATES.isdisjoint(special_registers(statement))
-        for unit in collect_code(module, launch.entry).units
-        for statement in unit.function.body
-    )
-
-
 def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, Counter]:
     """The words of signals, by address. Raises ``NotCounted`` if the initial value of one is not given."""
     found: dict[int, Counter] = {}
@@ -230,42 +260,12 @@ def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signal
     return found
 
 
-# --- boxes ------------------------------------------------------------------------------------------------------------
-
-
-def signalled_box(module: Module, launch: Launch, limit: Limit) -> Launch | None:
-    """The launch with a box of clusters executed together, if those of a box signal each other alone, and all boxes do
-    the same and keep apart.
-    """
-    try:
-        with within_one_cluster(limit) as within:
-            box = find_box(module, launch, within)
-        if box is None or prod(box) > MAX_COUNTED:
-            return None
-        first = [at // (c * b) * c * b for at, c, b in zip(launch.first, launch.cluster, box, strict=True)]
-        boxed = replace(launch, together=box, first=(first[0], first[1], first[2]))
-        with within_one_cluster(limit) as within:
-            footprints = box_footprints(module, boxed, within)
-    except NotCounted:
-        return None
-    return None if any(compute_coverage([one], boxed, limit).reasons for one in footprints) else boxed
-
-
-def _is_box(launch: Launch) -> bool:
-    return prod(launch.together) > 1
-
-
-def _clusters(launch: Launch) -> Sequence[Extent]:
-    """The clusters that may signal each other."""
-    return launch.executed_clusters if _is_box(launch) else clusters_of(launch)
-
-
 # --- a pair -----------------------------------------------------------------------------------------------------------
 
 
-def trace_pair(module: Module, found: SignalledPairs, pair: Pair, limit: Limit) -> ClusterTrace:
+def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limit) -> ClusterTrace:
     """What two clusters do, without the others. Raises ``NotCounted``."""
-    clusters = _clusters(found.launch)
+    clusters = clusters_of(found.launch)
     numbers = tuple(k % len(clusters) for k in pair[:2])
     both = [found.executions[k] for k in pair[:2]]
     watch = OthersSignal(
@@ -285,12 +285,13 @@ def answer_signalled(
     """The answer about a grid whose clusters signal each other, if it is proved; with ``only_choices``, if they draw
     tickets, or look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
     """
-    found = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
+    chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
+    found = chosen.found
     total = prod(launch.cluster_counts)
-    clusters = _clusters(launch)
+    clusters = clusters_of(launch)
     answers: list[Answer] = []
-    for number, pair in enumerate(found.pairs, 1):
-        note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
+    for number, pair in enumerate(chosen.pairs, 1):
+        note(Level.CLUSTERS, f"pair {number} of {len(chosen.pairs)} of clusters")
         trace = trace_pair(module, found, pair, limit)
         together = replace(found.launch, group=tuple(clusters[k % len(clusters)] for k in pair[:2]))
         one = follow(together, limit, trace)
@@ -300,7 +301,7 @@ def answer_signalled(
         answers.append(one)
     if not answers:
         return None
-    said = SAID_OF_BOX.format(len(clusters)) if _is_box(launch) else SAID.format(total)
+    said = SAID_OF_BOX.format(len(clusters)) if is_box(launch) else SAID.format(total)
     if found.decides:
         said = SAID_OF_LAST.format(total)
     return join_pairs(answers, total, said)

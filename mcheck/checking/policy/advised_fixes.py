@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcheck.findings import catalogue
-
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
@@ -27,27 +25,29 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
     small = sum(len(t.code) for t in program.threads) <= SMALL
     if given.engine == "protocol" or not vague or not small or question.brief:
         return given
+    if question.wants_fixes is not None and not question.wants_fixes(given):
+        return given
     from mcheck.engines.protocol.findings_answer import answer
 
     told = answer(
         program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW,
         passes=question.passes,
     )  # fmt: skip
-    better = {_key(f): f.missing for f in told.findings if _key(f) in vague and f.missing != _remedy(f)}
+    better = {_key(f): f.fixes for f in told.findings if _key(f) in vague and not _is_bare(f)}
     given = replace(given, cut=given.cut or told.cut)
     if not better:
         return given
-    found = (replace(f, missing=better.get(_key(f), f.missing)) if _vague(f) else f for f in given.findings)
+    found = (replace(f, fixes=better.get(_key(f), f.fixes)) if _vague(f) else f for f in given.findings)
     return replace(given, findings=tuple(found))
 
 
 def _vague(finding: Finding) -> bool:
-    first = _remedy(finding).partition(",")[0].lower()
-    return finding.severity == "error" and first in finding.missing.lower()
+    return finding.severity == "error" and any(fix.general for fix in finding.fixes)
 
 
-def _remedy(finding: Finding) -> str:
-    return catalogue.get(finding.code).remedy_for(finding.message)
+def _is_bare(finding: Finding) -> bool:
+    """Whether nothing but the remedy of the catalogue is advised."""
+    return all(fix.general and not fix.notes for fix in finding.fixes)
 
 
 def _key(finding: Finding) -> object:

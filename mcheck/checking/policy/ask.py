@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
     from mcheck.checking.policy.every_n import Prover
-    from mcheck.ir.program import Program
+    from mcheck.ir.program import Program, ShortenedLoops
     from mcheck.proofs.parametric_proof import Proof
-
-Asker = Callable[[str, float | None], "Answer"]
-"""Maps an engine's name and its time limit in seconds to its answer."""
 
 
 def ask(
@@ -37,41 +34,52 @@ def ask(
     here; further ones are added. ``both`` raises ``InternalError`` with the answers if the engines differ.
     """
     if program.parameter is not None:
-        if question.about is not Completeness.FINDINGS:
-            raise Unsupported(f"{program.parameter} is any number; use `mcheck check`, which checks all of them")
-        late = set()
-
-        def answer(one: Program, left: float | None) -> Answer:
-            return ask(one, model, replace(question, timeout=left), engine, late)
-
-        from mcheck.checking.policy.every_cta_count import check_every_size, counts_threads
-        from mcheck.checking.policy.every_n import check_every_number
-
-        if counts_threads(program):
-            return check_every_size(
-                program, question.timeout, answer, question.excused, brief=question.brief,
-                provable=partial(_is_shipped, model),
-            )  # fmt: skip
-        return check_every_number(
-            program,
-            question.timeout,
-            answer,
-            _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
-            question.excused,
-            brief=question.brief,
-        )
+        return _ask_every_number(program, model, question, engine)
     if program.shortened is not None:
-        from mcheck.checking.policy.every_n import check_written_loops
+        return _ask_written_loops(program, program.shortened, model, question, engine)
+    if engine == "both":
+        return _all(program, model, question)
+    return _ask_engines(program, model, question, engine, late)
 
-        proved = question.about is Completeness.FINDINGS and engine in ("auto", "protocol")
-        return check_written_loops(
-            program.shortened,
-            question.timeout,
-            lambda one, left: ask(
-                replace(one, assumptions=program.assumptions), model, replace(question, timeout=left), engine
-            ),
-            _prover(program, model, question, engine) if proved else None,
-        )
+
+def _ask_every_number(program: Program, model: Model, question: Question, engine: str) -> Answer:
+    """The answer about a program whose parameter is any number."""
+    from mcheck.checking.policy.every_cta_count import check_every_size, counts_threads
+    from mcheck.checking.policy.every_n import check_every_number
+
+    if question.about is not Completeness.FINDINGS:
+        raise Unsupported(f"{program.parameter} is any number; use `mcheck check`, which checks all of them")
+    late = set[str]()
+
+    def answer(one: Program, left: float | None) -> Answer:
+        return ask(one, model, replace(question, timeout=left), engine, late)
+
+    if counts_threads(program):
+        return check_every_size(
+            program, question.timeout, answer, question.excused, brief=question.brief,
+            provable=partial(_is_shipped, model),
+        )  # fmt: skip
+    prover = _prover(program, model, question, engine) if engine in ("auto", "protocol") else None
+    return check_every_number(program, question.timeout, answer, prover, question.excused, brief=question.brief)
+
+
+def _ask_written_loops(
+    program: Program, shortened: ShortenedLoops, model: Model, question: Question, engine: str
+) -> Answer:
+    """The answer about a program with a loop of many iterations, from the proof for any number of them."""
+    from mcheck.checking.policy.every_n import check_written_loops
+
+    def answer(one: Program, left: float | None) -> Answer:
+        assumed = replace(one, assumptions=program.assumptions)
+        return ask(assumed, model, replace(question, timeout=left), engine)
+
+    proved = question.about is Completeness.FINDINGS and engine in ("auto", "protocol")
+    prover = _prover(program, model, question, engine) if proved else None
+    return check_written_loops(shortened, question.timeout, answer, prover)
+
+
+def _ask_engines(program: Program, model: Model, question: Question, engine: str, late: set[str] | None) -> Answer:
+    """The answer of the first engine of the plan that settles the question, or else the best one."""
     end = None if question.timeout is None else read_clock() + question.timeout
 
     def asker(name: str, most: float | None) -> Answer:
@@ -83,8 +91,6 @@ def ask(
     def with_fixes(given: Answer) -> Answer:
         return add_tried_fixes(given, program, model, question, None if end is None else max(end - read_clock(), 0.0))
 
-    if engine == "both":
-        return _all(program, model, question)
     chosen = plan_attempts(program, question, engine)
     # Another time would have given a first attempt more, and its answer instead of one that is as whole.
     hurried = question.timeout is not None and chosen != plan_attempts(program, replace(question, timeout=None), engine)

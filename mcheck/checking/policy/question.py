@@ -10,6 +10,7 @@ from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
 
 if TYPE_CHECKING:
+    from mcheck.answers.result import Answer
     from mcheck.engines.protocol.passes import Passes
 
 
@@ -46,6 +47,8 @@ class Question:
     thorough: bool = False
     excused: Callable[[Finding], bool] | None = None
     """Findings that do not end the search (``mcheck.answers.merged_answers``)."""
+    wants_fixes: Callable[[Answer], bool] | None = None
+    """Whether fixes are tried for the findings of an answer of an enumerating engine; ``None``: always."""
     brief: bool = False
     limit: int | None = None
     without: frozenset[str] = frozenset()

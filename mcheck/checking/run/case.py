@@ -29,9 +29,10 @@ class Settings:
     """How files are run and checked. ``model`` is ``None`` if the file, or else the default, decides.
 
     ``timeout`` (seconds) and ``memory`` (bytes) are for each file, from reading it to its answer; ``processor_time``:
-    seconds are those of the processor, whatever else the machine does. ``witnesses``: each
-    outcome comes with a trace. ``assume`` names assumptions (``mcheck.ir.assumptions``), ``without`` the passes that
-    are off (``mcheck.engines.protocol.passes``).
+    seconds are those of the processor, whatever else the machine does. ``witnesses``: each outcome comes with a trace.
+    ``fixes_where_expected``: fixes are tried for findings of a test that is as expected, too, which a report of many
+    tests does not show. ``assume`` names assumptions (``mcheck.ir.assumptions``), ``without`` the passes that are off
+    (``mcheck.engines.protocol.passes``).
     """
 
     model: str | None = None
@@ -45,6 +46,7 @@ class Settings:
     memory: int | None = None
     warnings_as_errors: bool = False
     witnesses: bool = False
+    fixes_where_expected: bool = True
     assume: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 

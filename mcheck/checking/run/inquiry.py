@@ -9,7 +9,7 @@ from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, Settings
-from mcheck.checking.run.single import answer_case, load_program
+from mcheck.checking.run.single import answer_case, conclude, load_program
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VerdictInquiry:
-    """The inquiry about a test's verdict and states."""
+    """The inquiry about a test's verdict and states; ``expected`` is the verdict from a CSV file, if there is one."""
+
+    expected: str | None = None
 
     @property
     def about(self) -> Completeness:
@@ -43,7 +45,14 @@ class VerdictInquiry:
         """The answer about the program."""
         from mcheck.checking.policy.ask import ask
 
-        return ask(subject, model, make_question(subject, replace(settings, timeout=within.left())), settings.engine)
+        question = make_question(subject, replace(settings, timeout=within.left()))
+        if not settings.fixes_where_expected:
+            question = replace(question, wants_fixes=lambda given: not self._is_as_expected(subject, settings, given))
+        return ask(subject, model, question, settings.engine)
+
+    def _is_as_expected(self, subject: Program, settings: Settings, given: Answer) -> bool:
+        found = conclude(subject, given, settings, self)
+        return (found if self.expected is None else replace(found, expected=self.expected)).ok
 
     def report(self, result: Result, subject: Program, given: Answer) -> Result:  # noqa: ARG002 - it is in the result
         """The result with the assumptions that the user chose; the others are those of every run."""
@@ -70,4 +79,4 @@ def make_question(program: Program, settings: Settings) -> Question:
 
 def run_case(case: Case, settings: Settings) -> Result:
     """The result of running one test; raises only ``KeyboardInterrupt``."""
-    return answer_case(case, settings, VerdictInquiry())
+    return answer_case(case, settings, VerdictInquiry(case.expected))

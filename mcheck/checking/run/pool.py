@@ -1,9 +1,11 @@
 """A pool of worker processes for independent tests; results are in the order of the tests.
 
-Workers are forked after everything that they need is imported and the model is read. Each gets one test at a time
-through a pipe and answers with a pickle. A worker that exceeds a limit or dies is replaced, and its test is unknown: an
-engine watches its time itself, this is the safety net; what the worker has handed over by then is the answer
-(``mcheck.checking.run.handover``). No worker outlives this process, however it ends.
+Workers are forked after everything that they need is imported and the model is read, the second and later ones only if
+what is left would take the first too long: each makes anew what a process makes on first use, which takes as long as a
+hundred small tests. Each gets one test at a time through a pipe and answers with a pickle. A worker that exceeds a
+limit or dies is replaced, and its test is unknown: an engine watches its time itself, this is the safety net; what the
+worker has handed over by then is the answer (``mcheck.checking.run.handover``). No worker outlives this process,
+however it ends.
 """
 
 from __future__ import annotations
@@ -33,6 +35,11 @@ GRACE = 0.5
 """Seconds that an engine may take to notice that its time is over."""
 GLANCE = 0.05
 """Seconds between two checks of the workers' memory, if that is limited."""
+
+ALONE = 0.3
+"""Seconds that the first worker has before others are started."""
+WORTH = 0.6
+"""Seconds that it would take for what is left, at its pace until then, from which on others are worth their start."""
 
 _PARTIAL, _FINAL, _NOTE = b"p", b"f", b"n"
 """The first byte of a message: a result, after which others about the same test follow or not; how far it has come."""
@@ -121,13 +128,26 @@ class _Pool(Generic[T]):
     def results(self) -> Iterator[tuple[int, T]]:
         """(index of the test, result) pairs in the order of completion."""
         gc.freeze()  # what exists now is shared with the workers; collecting it would only copy pages
-        for _ in range(self._size):
-            self._start()
+        self._start()
+        begun, alone = monotonic(), True
         while self._workers:
-            ready, _, _ = select.select(list(self._workers), [], [], self._patience())
+            growth = self._growth(begun) if alone else None
+            if growth is not None and monotonic() >= growth:
+                alone, growth = False, None
+                for _ in range(self._size - len(self._workers)):
+                    self._start()
+            ready, _, _ = select.select(list(self._workers), [], [], self._patience(growth))
             for answers in ready:
                 yield from self._receive(self._workers[answers])
             yield from self._overdue()
+
+    def _growth(self, begun: float) -> float:
+        """When more workers are to be started, unless the first one, at work since ``begun``, ends another test before.
+
+        After t seconds and ``done`` tests, the others would take it t seconds for each ``done`` of them.
+        """
+        done = self._next - 1
+        return begun + max(ALONE, WORTH * done / (len(self._cases) - done))
 
     def stop(self) -> None:
         """Kills all workers."""
@@ -231,15 +251,16 @@ class _Pool(Generic[T]):
             return worker_limits.processor_seconds(worker.pid) - worker.used
         return monotonic() - worker.started
 
-    def _patience(self) -> float | None:
-        """Seconds until the next check of limits, if no answer arrives before."""
-        glance = None if self._settings.memory is None else GLANCE
-        if self._limit is None:
-            return glance
-        if self._settings.processor_time:
-            return GLANCE if glance is not None else GRACE / 2
-        left = max(0.0, min(w.started for w in self._workers.values()) + self._limit - monotonic())
-        return left if glance is None else min(left, glance)
+    def _patience(self, growth: float | None) -> float | None:
+        """Seconds until the next check of limits or, at ``growth``, more workers, if no answer arrives before."""
+        waits = [] if self._settings.memory is None else [GLANCE]
+        if growth is not None:
+            waits.append(growth - monotonic())
+        if self._limit is not None and self._settings.processor_time:
+            waits.append(GRACE / 2)
+        elif self._limit is not None:
+            waits.append(min(w.started for w in self._workers.values()) + self._limit - monotonic())
+        return max(min(waits), 0.0) if waits else None
 
     def _without(self, worker: _Worker, reason: Reason) -> T:
         if worker.note and reason.cause is Cause.TIME:

@@ -225,7 +225,7 @@ class Machine:
             severity=entry.severity(self.profile),
             message=message,
             accesses=accesses,
-            missing=entry.remedy_for(message),
+            fixes=(entry.fix_for(message),),
             section=section or entry.section,
         )
         if finding not in self.findings:

@@ -63,10 +63,10 @@ from mcheck.engines.protocol.state.acquired_writes import WriteOrder
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Placement, Word, Write
 from mcheck.engines.protocol.state.trace import Prefix
-from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.events.event import Event
 from mcheck.ir import ops
 from mcheck.ir.def_use import written_registers
+from mcheck.ir.scopes import scopes_are_mutual
 
 ADD, STORE = "add", "write"
 

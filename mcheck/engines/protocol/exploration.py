@@ -1,6 +1,7 @@
 """Exploration of schedules: dynamic partial order reduction, one execution per class of equivalent schedules.
 
-Each execution is replayed from its beginning along a forced prefix. Where two of its steps could have come in the other
+Each execution begins with a forced prefix, which is replayed from where the machine can be restored
+(``mcheck.engines.protocol.execution.checkpoints``). Where two of its steps could have come in the other
 order, with another effect, a new prefix is made of the prefix up to the earlier step, the steps that the later one
 needs, and the later step itself. A well-formed pipeline needs one execution.
 """
@@ -25,7 +26,8 @@ from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, is_joint_arrival, partition_lanes
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.slicing import Watched
-from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock
+from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock, with_cycle
+from mcheck.engines.protocol.execution.checkpoints import Checkpoints
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
@@ -286,6 +288,7 @@ class Search:
         """Run all executions with these agents; return the agents whose lanes have to be distinguished."""
         self.stands_for_all = False
         todo: deque[Prefix] = deque([()])
+        checkpoints = Checkpoints()
         planned: set[Prefix] = {()}
         again: list[list[Prefix]] = []
         """The reversals of executions that equal earlier ones up to the order of commuting steps."""
@@ -302,15 +305,17 @@ class Search:
             if self.executions >= self.limit:
                 self.bound_text = f"{self.limit} executions"
                 return set()
+            if setup.brief != self.has_final_error:  # steps that were replayed may have had more ways
+                checkpoints.clear()
             setup.brief, setup.thorough = self.has_final_error, self.thorough or self.observed_registers is not None
-            machine = execute(setup, forced)
+            machine = execute(setup, forced, checkpoints=checkpoints)
             self.executions += 1
             if self.suggests_fixes:
                 plural = "" if self.executions == 1 else "s"
                 note(Level.EXECUTIONS, f"{self.executions} execution{plural} explored")
             self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
             self.replayed_steps += len(machine.trace) if forced else 0
-            setup.event_kinds = machine.window.shown
+            setup.event_kinds = setup.event_kinds.joined(machine.window.shown)
             if machine.broken_axiom is not None:  # inconsistent with the model
                 # Under a model that is not shipped another order may be needed from the start.
                 if not is_equivalent(setup.tape):
@@ -395,10 +400,9 @@ class Search:
                 if (
                     self.suggests_fixes
                     and not self.brief
-                    and (fix := find_fix(machine, problem, self._make_fix_check(key)))
+                    and (fixes := find_fix(machine, problem, self._make_fix_check(key)))
                 ):
-                    missing = f"{fix} {problem.note}".strip()
-                    found = self.findings[key] = replace(found, missing=missing)
+                    found = self.findings[key] = replace(found, fixes=with_cycle(fixes, problem))
                 if is_counted_error(found, self.excused):
                     self.errors.append(found)
                     if self.executions and len(self.errors) <= MOST_TOLD:

@@ -23,7 +23,7 @@ Base = Callable[[str, int, int], int]
 """(name of an unknown base relation, i, j) -> the literal of the pair."""
 
 MAX_ROUNDS = 64
-"""The maximum number of iterations of a recursive definition that is no closure."""
+"""The maximum number of iterations of a recursive definition that is not a closure."""
 
 
 class Relations:
@@ -176,7 +176,7 @@ class Relations:
         if rounds == 0:
             rounds = self._undecided(node, i) + 2
             if rounds > MAX_ROUNDS:
-                raise Unsupported("a recursive definition that is no closure, on too many pairs")
+                raise Unsupported("a recursive definition that is not a closure, on too many pairs")
         if rounds == 1:
             return FALSE
         return self._literal(self._body(node), i, j, Side.LOWER, rounds - 1)

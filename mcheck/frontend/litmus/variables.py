@@ -85,23 +85,8 @@ def _variable(
     at = tokens.at
     name = tokens.name("the name of a variable")
     span = tokens.span(at)
-    unsized = False
-    dims: list[int] = []
-    while tokens.accept("["):
-        if tokens.text == "]" and not dims:
-            unsized = True
-            dims.append(0)
-        else:
-            first, word = tokens.at, tokens.text
-            size = parse_constant(tokens, scope, "the size of an array")
-            if size <= 0:
-                written = tokens.at == first + 1 and word.isdecimal()
-                hint = None if written else "a constant that is 'any' can be 0: write [N + 1]"
-                raise problem("LIT025", tokens.span_since(first), size=size, expected="a positive number", hint=hint)
-            dims.append(size)
-        tokens.expect("]")
-        if len(dims) > 16:
-            raise problem("LIT025", tokens.span_since(at), size="more than 16 dimensions")
+    dims = _dimensions(tokens, scope, at)
+    unsized = dims[:1] == [0]
     if lanes > 1:
         dims.append(lanes)
     if space == "tensor" and (SIZES[kind] != CELL or len(dims) < 2 or dims[-2] != TENSOR_LANES):
@@ -147,6 +132,26 @@ def _variable(
     scope.declare_object(item, span)
     if maps:
         initial.maps[name] = maps
+
+
+def _dimensions(tokens: Tokens, scope: Scope, at: int) -> list[int]:
+    """Parse the sizes of an array; the first one is 0 if an initialiser is to give it."""
+    dims: list[int] = []
+    while tokens.accept("["):
+        if tokens.text == "]" and not dims:
+            dims.append(0)
+        else:
+            first, word = tokens.at, tokens.text
+            size = parse_constant(tokens, scope, "the size of an array")
+            if size <= 0:
+                written = tokens.at == first + 1 and word.isdecimal()
+                hint = None if written else "a constant that is 'any' can be 0: write [N + 1]"
+                raise problem("LIT025", tokens.span_since(first), size=size, expected="a positive number", hint=hint)
+            dims.append(size)
+        tokens.expect("]")
+        if len(dims) > 16:
+            raise problem("LIT025", tokens.span_since(at), size="more than 16 dimensions")
+    return dims
 
 
 def _earlier_grid(tokens: Tokens) -> str | None:

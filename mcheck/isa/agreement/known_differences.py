@@ -43,13 +43,13 @@ MEANT: tuple[Meant, ...] = (
         "table",
         r"^(multimem\.)?cp\.(reduce\.)?async\.bulk",
         r"unexpected value '\d+', expected to be (a )?multiple of 16",
-        _RUN_TIME + "a size that is no multiple of 16",
+        _RUN_TIME + "a size that is not a multiple of 16",
     ),
     Meant(
         "table",
         r"^st\.bulk",
         r"unexpected value '\d+', expected to be (a )?multiple of 8",
-        _RUN_TIME + "a size that is no multiple of 8",
+        _RUN_TIME + "a size that is not a multiple of 8",
     ),
     Meant(
         "table",
@@ -85,7 +85,7 @@ MEANT: tuple[Meant, ...] = (
         "table",
         r"^tcgen05\.(de)?alloc\.",
         r"unexpected value '\d+', expected to be",
-        _RUN_TIME + "a number of columns that is no power of two from 32 to 512",
+        _RUN_TIME + "a number of columns that is not a power of two from 32 to 512",
     ),
     Meant("ptxas", r"^createpolicy\.cvt\.", r"'\.L2' must come before", _LENIENT + "the level behind the type"),
     Meant(

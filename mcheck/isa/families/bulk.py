@@ -201,7 +201,7 @@ BULK = Family(
     variants=(*_directions(strong=False), *_directions(strong=True)),
 )
 
-_ADDRESSES = ("the destination is no multimem address", *_UNDEFINED)
+_ADDRESSES = ("the destination is not a multimem address", *_UNDEFINED)
 
 MULTIMEM_BULK = Family(
     name="multimem.cp.async.bulk",

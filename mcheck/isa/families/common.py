@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from mcheck.base.errors import Unsupported
 from mcheck.ir.expr import Const, Expr, Reg, Unary
 from mcheck.ir.ops import Op
+from mcheck.ir.scopes import SCOPES
 from mcheck.isa.instruction import Address, Operand, Pair, Scalar, Vector
 from mcheck.isa.schema import Arg, Match, Qualifiers, Rule, Slot
 
 SM_80 = ("sm_80",)
 SM_90 = ("sm_90",)
 SM_100 = ("sm_100",)
-
-SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 def scope_slot(*values: str, optional: bool = False) -> Slot:
@@ -147,7 +146,7 @@ def uncomputed(match: Match) -> Op:
     return unsupported(match, hint="leave arithmetic out, unless control or addresses depend on it")
 
 
-def shared_space(q: Qualifiers, generic: str = "generic") -> str:
+def shared_space(q: Qualifiers) -> str:
     """``.shared`` is ``.shared::cta``; an omitted space is generic addressing."""
-    space = q.get("space", generic)
+    space = q.get("space", "generic")
     return "shared::cta" if space == "shared" else space

@@ -70,7 +70,7 @@ def _shape(name: str) -> Slot:
     return Slot("shape", (name,))
 
 
-_UNDEFINED = ("an address of a row that is no multiple of 16", "not all threads of the warp execute it")
+_UNDEFINED = ("an address of a row that is not a multiple of 16", "not all threads of the warp execute it")
 
 FAMILIES = (
     Family(

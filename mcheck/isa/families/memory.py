@@ -6,6 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from mcheck.ir.ops import Fill, Load, Op, Store
 from mcheck.isa.families.common import (
     CACHE_HINT,
@@ -105,43 +109,83 @@ _EVICT2_RULES = (
 )
 
 
-def _load(match: Match) -> Op:
+def _common(match: Match) -> dict[str, Any]:
+    """The fields that loads and stores have alike."""
     q = match.q
     volatile = "volatile" in q or "mmio" in q
-    sem = q.get("sem", "relaxed" if volatile else "weak")
-    return Load(
-        dsts=registers(match.args["d"]),
-        address=address(match.args["a"]),
-        type=q["type"],
-        sem=sem,
-        scope="sys" if volatile else q.get("scope"),
-        space=shared_space(q),
-        volatile=volatile,
-        non_coherent="nc" in q,
+    return {
+        "address": address(match.args["a"]),
+        "type": q["type"],
+        "sem": q.get("sem", "relaxed" if volatile else "weak"),
+        "scope": "sys" if volatile else q.get("scope"),
+        "space": shared_space(q),
+        "volatile": volatile,
         **match.common,
-    )
+    }
+
+
+def _load(match: Match) -> Op:
+    return Load(dsts=registers(match.args["d"]), non_coherent="nc" in match.q, **_common(match))
 
 
 def _store(match: Match) -> Op:
-    q = match.q
-    volatile = "volatile" in q or "mmio" in q
-    sem = q.get("sem", "relaxed" if volatile else "weak")
-    return Store(
-        srcs=values(match.args["b"]),
-        address=address(match.args["a"]),
-        type=q["type"],
-        sem=sem,
-        scope="sys" if volatile else q.get("scope"),
-        space=shared_space(q),
-        volatile=volatile,
-        **match.common,
-    )
+    return Store(srcs=values(match.args["b"]), **_common(match))
 
 
 _WEAK = Slot("sem", ("weak",), optional=True)
 _ADDRESS = Arg("a", "mem", space="$space", generic=("global", "shared"))
 _LD_ARGS = (Arg("d", "dst", "$type", count=vector_length, wide=True, sinkable=False), _ADDRESS)
 _ST_ARGS = (_ADDRESS, Arg("b", "src", "$type", count=vector_length, wide=True))
+
+_EVICTION = (_EVICT1, _EVICT2, CACHE_HINT)
+_GLOBAL = Slot("space", ("global",), optional=True, kind="space")
+
+
+def _variants(
+    args: tuple[Arg, ...],
+    lower: Callable[[Match], Op],
+    spaces: tuple[str, ...],
+    order: str,
+    cache: Slot,
+    *prefetch: Slot,
+) -> tuple[Variant, ...]:
+    """The variants that ``ld`` and ``st`` have alike; ``order`` is the one that a strong access may have."""
+    shape = (*prefetch, _VEC, _TYPE)
+    hinted = partial(Variant, args=(*args, CACHE_POLICY), requirements=_WIDE, lower=lower)
+    return (
+        hinted(name="weak", slots=(_WEAK, _space(spaces), *_EVICTION, *shape), rules=_EVICT2_RULES),
+        hinted(name="weak, cache operator", slots=(_WEAK, _space(spaces), cache, CACHE_HINT, *shape), rules=_RULES),
+        hinted(
+            name=f"relaxed or {order}",
+            slots=(Slot("sem", ("relaxed", order)), scope_slot(), _space(_STRONG_SPACES), *_EVICTION, *shape),
+            rules=_EVICT2_RULES,
+            needs=("sm_70",),
+            ptx="6.0",
+        ),
+        Variant(
+            name="volatile",
+            slots=(Slot("volatile", ("volatile",)), _space(_STRONG_SPACES), *shape),
+            args=args,
+            rules=_RULES,
+            requirements=_WIDE,
+            lower=lower,
+        ),
+        Variant(
+            name="mmio",
+            slots=(
+                Slot("mmio", ("mmio",)),
+                Slot("sem", ("relaxed", order), ptx={order: "9.5"}),
+                Slot("scope", ("sys",)),
+                _GLOBAL,
+                Slot("type", TYPES, kind="type"),
+            ),
+            args=args,
+            lower=lower,
+            needs=("sm_70",),
+            ptx="8.2",
+        ),
+    )
+
 
 LD = Family(
     name="ld",
@@ -150,68 +194,11 @@ LD = Family(
     title="load from memory",
     undefined=("address not aligned to the access", "address outside the object or the state space"),
     variants=(
-        Variant(
-            name="weak",
-            slots=(_WEAK, _space(_LD_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
-            args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_EVICT2_RULES,
-            requirements=_WIDE,
-            lower=_load,
-        ),
-        Variant(
-            name="weak, cache operator",
-            slots=(_WEAK, _space(_LD_SPACES), _LD_COP, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
-            args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_RULES,
-            requirements=_WIDE,
-            lower=_load,
-        ),
-        Variant(
-            name="relaxed or acquire",
-            slots=(
-                Slot("sem", ("relaxed", "acquire")),
-                scope_slot(),
-                _space(_STRONG_SPACES),
-                _EVICT1,
-                _EVICT2,
-                CACHE_HINT,
-                _PREFETCH,
-                _VEC,
-                _TYPE,
-            ),
-            args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_EVICT2_RULES,
-            requirements=_WIDE,
-            lower=_load,
-            needs=("sm_70",),
-            ptx="6.0",
-        ),
-        Variant(
-            name="volatile",
-            slots=(Slot("volatile", ("volatile",)), _space(_STRONG_SPACES), _PREFETCH, _VEC, _TYPE),
-            args=_LD_ARGS,
-            rules=_RULES,
-            requirements=_WIDE,
-            lower=_load,
-        ),
-        Variant(
-            name="mmio",
-            slots=(
-                Slot("mmio", ("mmio",)),
-                Slot("sem", ("relaxed", "acquire"), ptx={"acquire": "9.5"}),
-                Slot("scope", ("sys",)),
-                Slot("space", ("global",), optional=True, kind="space"),
-                Slot("type", TYPES, kind="type"),
-            ),
-            args=_LD_ARGS,
-            lower=_load,
-            needs=("sm_70",),
-            ptx="8.2",
-        ),
+        *_variants(_LD_ARGS, _load, _LD_SPACES, "acquire", _LD_COP, _PREFETCH),
         Variant(
             name="readonly proxy",
             slots=(
-                Slot("space", ("global",), optional=True, kind="space"),
+                _GLOBAL,
                 Slot("nc", ("nc",), optional=True),
                 Slot("vec", ("v2", "v4", "v8"), optional=True),
                 Slot("type", tuple(kind for kind in TYPES if kind != "b128"), kind="type"),
@@ -256,65 +243,7 @@ ST = Family(
     section="9.7.9.11",
     title="store to memory",
     undefined=("address not aligned to the access", "address outside the object or the state space"),
-    variants=(
-        Variant(
-            name="weak",
-            slots=(_WEAK, _space(_ST_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _VEC, _TYPE),
-            args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_EVICT2_RULES,
-            requirements=_WIDE,
-            lower=_store,
-        ),
-        Variant(
-            name="weak, cache operator",
-            slots=(_WEAK, _space(_ST_SPACES), _ST_COP, CACHE_HINT, _VEC, _TYPE),
-            args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_RULES,
-            requirements=_WIDE,
-            lower=_store,
-        ),
-        Variant(
-            name="relaxed or release",
-            slots=(
-                Slot("sem", ("relaxed", "release")),
-                scope_slot(),
-                _space(_STRONG_SPACES),
-                _EVICT1,
-                _EVICT2,
-                CACHE_HINT,
-                _VEC,
-                _TYPE,
-            ),
-            args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_EVICT2_RULES,
-            requirements=_WIDE,
-            lower=_store,
-            needs=("sm_70",),
-            ptx="6.0",
-        ),
-        Variant(
-            name="volatile",
-            slots=(Slot("volatile", ("volatile",)), _space(_STRONG_SPACES), _VEC, _TYPE),
-            args=_ST_ARGS,
-            rules=_RULES,
-            requirements=_WIDE,
-            lower=_store,
-        ),
-        Variant(
-            name="mmio",
-            slots=(
-                Slot("mmio", ("mmio",)),
-                Slot("sem", ("relaxed", "release"), ptx={"release": "9.5"}),
-                Slot("scope", ("sys",)),
-                Slot("space", ("global",), optional=True, kind="space"),
-                Slot("type", TYPES, kind="type"),
-            ),
-            args=_ST_ARGS,
-            lower=_store,
-            needs=("sm_70",),
-            ptx="8.2",
-        ),
-    ),
+    variants=_variants(_ST_ARGS, _store, _ST_SPACES, "release", _ST_COP),
 )
 
 

@@ -30,7 +30,7 @@ SECTION = "9.7.9.14"
 _SPACE = Slot("space", ("global",), optional=True, kind="space")
 _A = Arg("a", "mem", space="$space", generic=("global", "shared"))
 _UNDEFINED = (
-    "the address is no multimem address",
+    "the address is not a multimem address",
     "address not aligned to the access",
     "address outside the object or the state space",
 )

@@ -37,7 +37,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.ops.operation import mbarrier_of
-from mcheck.isa.families.common import SCOPES
+from mcheck.ir.scopes import SCOPES
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 
 POLL_DECIDES = "the answer of a poll decides more than whether to wait"

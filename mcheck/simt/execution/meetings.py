@@ -38,8 +38,8 @@ class Meetings:
     """Whether loads that are repeated so count as waits."""
     waiting: dict[int, Meeting] = field(default_factory=dict)
     """By lane that polls, where it meets the others."""
-    failed_looks: set[int] = field(default_factory=set)
-    """Those of them that are to look again."""
+    failed_polls: set[int] = field(default_factory=set)
+    """Those of them that are to poll again."""
     hold: bool = True
     """Whether what the waits assume of the other threads held."""
     hands_on: set[tuple[int, int]] = field(default_factory=set)
@@ -53,8 +53,8 @@ class Meetings:
         """Record that a lane polls a word until it meets others. If it has ended a wait since it met them last, nobody
         has checked what that assumes.
         """
-        self.hold &= lane not in self.waiting or lane in self.failed_looks
-        self.failed_looks.discard(lane)
+        self.hold &= lane not in self.waiting or lane in self.failed_polls
+        self.failed_polls.discard(lane)
         self.waiting[lane] = meeting
         if meeting.write is not None:
             self.hands_on.add((lane, meeting.write))

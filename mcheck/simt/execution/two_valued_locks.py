@@ -26,9 +26,8 @@ from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.ops.memory import ScalarAccess
 from mcheck.ir.program import Thread
-from mcheck.ir.scopes import scope_instance
+from mcheck.ir.scopes import WIDTH, scope_instance
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.families.common import SCOPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def _is_whole(access: ScalarAccess, at: int, lock: TwoValuedLock) -> bool:
 
 
 def _is_strong(access: ScalarAccess, at: int, lock: TwoValuedLock) -> bool:
-    wide = access.scope in SCOPES and SCOPES.index(access.scope) >= SCOPES.index(lock.scope)
+    wide = access.scope in WIDTH and WIDTH[access.scope] >= WIDTH[lock.scope]
     return wide and access.sem != "weak" and _is_whole(access, at, lock)
 
 

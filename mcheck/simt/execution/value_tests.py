@@ -16,24 +16,8 @@ from mcheck.simt.execution.register_reads import reads_only_at
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitedValue:
-    """A load that is repeated until its value compares with ``right``, both of the integer type ``type``.
-    ``condition_only``: the thread learns nothing else of the value.
-    """
-
-    operator: str
-    right: int
-    type: str
-    condition_only: bool
-
-    def accepts(self, value: int) -> bool:
-        """Whether this value ends the loop."""
-        return bool(apply_binary(self.operator, as_number(value, self.type), self.right))
-
-
-@dataclass(frozen=True, slots=True)
 class ValueTest:
-    """A comparison of what a poll has returned with ``right``, both of the integer type ``type``."""
+    """A comparison of what a load, or an atomic, has returned with ``right``, both of the integer type ``type``."""
 
     operator: str
     right: int
@@ -62,6 +46,15 @@ class ValueTest:
         """The condition of a loop that this result of the comparison ends. ``alone``: nothing else reads the value."""
         operator = self.operator if ends else NEGATED[self.operator]
         return AwaitedValue(operator, self.right, self.type, condition_only=alone or operator == "==")
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedValue(ValueTest):
+    """The comparison until which a load, or an atomic, is repeated. ``condition_only``: the thread learns nothing else
+    of the value.
+    """
+
+    condition_only: bool
 
 
 def read_test(

@@ -44,9 +44,7 @@ class AccessPlacement(CoordinateState):
     footprint: Footprint = field(init=False)
     optional: Conditions | None = None
     tainted_memory: set[str] = field(default_factory=set)
-    """The memories that hold stored values that depend on the coordinates: the lane's own ("own"), shared by all
-    ("memory").
-    """
+    """The memories that hold stored values that depend on the coordinates: "own" (the lane's), "shared", "global"."""
     bases: NDArray[np.int64] = field(init=False)
     ends: NDArray[np.int64] = field(init=False)
     sized: NDArray[np.bool_] = field(init=False)

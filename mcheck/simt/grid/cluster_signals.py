@@ -20,6 +20,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.early_polls import check_comparisons, check_early_poll, wanted_value
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
@@ -27,7 +28,6 @@ from mcheck.simt.grid.kept_operands import check_kept
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
 from mcheck.simt.grid.others_signal import OthersSignal
 from mcheck.simt.grid.synchronisations import (
-    WIDE,
     Synchronisation,
     Told,
     look_of,
@@ -63,13 +63,13 @@ class Signalling(Execution):
 
 def execute_signalling(
     module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None,
-    shapes: dict[object, int], limit: Limit, last: frozenset[int] | None = None,
+    shapes: dict[object, int], limit: Limit, last: frozenset[int] | None = None, *, named: bool = False,
 ) -> Signalling:  # fmt: skip
     """What the cluster of a number does if all that it waits for is there; with ``last``, if these of its draws are the
-    last ones. ``shapes`` numbers operations. Raises ``NotCounted`` if it may learn anything else from other clusters,
-    and ``TicketFound``.
+    last ones. ``shapes`` numbers operations; with ``named`` all that is stored is computed. Raises ``NotCounted`` if
+    it may learn anything else from other clusters, and ``TicketFound``.
     """
-    trace, watch = _trace_alone(module, launch, cluster, number, ticket, limit, last)
+    trace, watch = _trace_alone(module, launch, cluster, number, ticket, limit, last, named=named)
     lanes = lanes_of(trace.program)
     told = {k: watch.told[lane] for k, lane in enumerate(lanes.tolist()) if lane in watch.told}
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket, told=told)
@@ -88,13 +88,13 @@ def execute_signalling(
 
 def _trace_alone(
     module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None, limit: Limit,
-    last: frozenset[int] | None,
+    last: frozenset[int] | None, *, named: bool,
 ) -> tuple[ClusterTrace, OthersSignal]:  # fmt: skip
     """What a cluster does, without its early polls. Raises ``NotCounted`` if one decides more than whether there is a
     wait.
     """
     watch = OthersSignal(launch, (number,), ticket, last=None if last is None else (last,))
-    trace = trace_signalling(module, launch, (cluster,), watch, limit)
+    trace = trace_signalling(module, launch, (cluster,), watch, limit, named=named)
     if len(watch.early) > 1:
         raise NotCounted("several loads decide whether to wait", watch.early[1].span)
     if watch.uses is not None:
@@ -109,13 +109,14 @@ def _trace_alone(
 
 
 def trace_signalling(
-    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit
-) -> ClusterTrace:
+    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit, *,
+    named: bool = False,
+) -> ClusterTrace:  # fmt: skip
     """What these clusters of a grid do together, if all that they wait for is there; ``watch`` leaves early polls
     out.
     """
     some = replace(launch, group=tuple(clusters))
-    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True)
+    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True, named=named)
     recorded = executed.recorded
     drawn = set(watch.words) if watch.ticket is None else {watch.ticket.address}
     if any(o.address in recorded.decisive_atomics - drawn for o in recorded.returned.values()):
@@ -182,7 +183,7 @@ class _Reader(AccessReader):
         """Whether an access draws the ticket, signals, waits or looks."""
         word = self.ticket
         if word is not None and ((at < word.address + word.size) & (at + size > word.address)).any():
-            if not _is_draw(op, inner, at, size, word) or len(threads) != 1:
+            if not is_draw(op, inner, at, size, word) or len(threads) != 1:
                 raise NotCounted("tickets are accessed otherwise than by one atomic of each cluster", op.span)
             self.drawn += 1
             self.span = op.span
@@ -217,7 +218,8 @@ class _Reader(AccessReader):
         )
 
 
-def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
-    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in WIDE:
+def is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
+    """Whether an access draws a ticket from a word."""
+    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in GRID_SCOPES:
         return False
     return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Code, Unit, collect_code, possible_callees
+from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.isa.kinds import CANCELS, COPIES, MAP_EDITS, REDUCTIONS, STORES, Kind
 
@@ -119,3 +120,12 @@ def _may_write(statement: ptx.Statement) -> bool:
     if kind is Kind.FRAGMENT_STORE or kind in STORING - {Kind.MATRIX_STORE}:
         return opcode.space not in _ELSEWHERE
     return kind in WRITING
+
+
+def reads_coordinates(module: ptx.Module, launch: Launch) -> bool:
+    """Whether clusters may differ otherwise than by the numbers that they draw."""
+    return any(
+        not COORDINATES.isdisjoint(special_registers(statement))
+        for unit in collect_code(module, launch.entry).units
+        for statement in unit.function.body
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
@@ -20,9 +19,11 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
+from mcheck.ir.scopes import GRID_SCOPES
+from mcheck.ir.type_sizes import type_size
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.count_uses import CountUses
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, is_count, with_count
+from mcheck.simt.grid.grid_counter import COUNTED_TYPES, Counter, NotCounted, clusters_of, is_count, with_count
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -35,12 +36,8 @@ class Counted(Execution):
 
     waits: bool
     """Whether it waits until all have counted themselves."""
-
-
-def clusters_of(launch: Launch) -> list[Coordinates]:
-    """The coordinates of all clusters."""
-    a, b, c = launch.cluster_counts
-    return [(x, y, z) for z in range(c) for y in range(b) for x in range(a)]
+    left: int | None
+    """What the counter holds in the end if it is the last one; ``None`` if that is not known."""
 
 
 # --- executions -----------------------------------------------------------------------------------------------------
@@ -59,7 +56,7 @@ def execute_counted(
         raise NotCounted(LEARNED)
     if uses.misuse is not None:
         raise NotCounted(*uses.misuse)
-    last = counter.first + prod(launch.cluster_counts) - 1
+    last = counter.first + len(clusters_of(launch)) - 1
     others = np.arange(counter.first, last)
     for c in uses.comparisons if drawn != last else ():
         if c.bits != 8 * counter.size or len(set(c.results(drawn, others).tolist())) > 1:
@@ -82,8 +79,9 @@ def _execution(
     if reader.waits and reader.ends:
         raise NotCounted(OTHERWISE, reader.span)
     return Counted(
-        cluster, made, reader.accesses(), lanes_of(trace.program), global_objects(trace.program), reader.waits
-    )
+        cluster, made, reader.accesses(), lanes_of(trace.program), global_objects(trace.program), reader.waits,
+        reader.left,
+    )  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,6 +98,8 @@ class _Reader(AccessReader):
     ends: bool = False
     """Whether the last cluster accesses the counter after it has counted itself."""
     span: Span | None = None
+    left: int | None = None
+    """What the counter holds, from the last number on: by coherence the thread that has drawn it comes last."""
 
     def read(self, code: Sequence[Op], threads: Numbers, lanes: list[int]) -> tuple[int, ...]:
         """The accesses of threads of one warp with equal code; returns its shape."""
@@ -116,6 +116,7 @@ class _Reader(AccessReader):
                 if not (self.has_counted and self.is_last) or op is not inner:
                     raise NotCounted(OTHERWISE, op.span)
                 self.ends = True
+                self.left = value_after(inner, word, self.left, at)
         self.has_counted |= counts
         return counts
 
@@ -127,10 +128,11 @@ class _Reader(AccessReader):
         if size != self.counter.size or int(at[0]) != self.counter.address or not isinstance(amount, Const):
             return False
         fits = amount.value == 1 if inner.op == "add" else amount.value >= self.last
-        if not fits or inner.scope not in ("gpu", "sys"):
+        if not fits or inner.scope not in GRID_SCOPES:
             return False
         self.counted += 1
         self.span = op.span
+        self.left = value_after(inner, self.counter, self.last, at)
         return True
 
     def _is_wait(self, op: Op, inner: Op, at: Numbers, size: int) -> bool:
@@ -140,7 +142,7 @@ class _Reader(AccessReader):
         test, bound = op.compare
         if not isinstance(bound, Const) or inner.type[0] == "f" or len(inner.dsts) != 1:
             return False
-        if size != self.counter.size or (at != self.counter.address).any() or inner.scope not in ("gpu", "sys"):
+        if size != self.counter.size or (at != self.counter.address).any() or inner.scope not in GRID_SCOPES:
             return False
         holds = {
             "==": int.__eq__,
@@ -156,3 +158,23 @@ class _Reader(AccessReader):
             return False
         self.waits = True
         return True
+
+
+def value_after(access: Access, word: Counter, held: int | None, at: Numbers) -> int | None:
+    """What a word that held a value holds after an access of one thread; ``None`` if that is not known."""
+    if isinstance(access, ops.Load):
+        return held
+    whole = type_size(access.type) == word.size and access.scalar_count == 1 and at.tolist() == [word.address]
+    operand = access.srcs[0]
+    if not whole or len(access.srcs) != 1 or not isinstance(operand, Const) or access.type not in COUNTED_TYPES:
+        return None
+    value, top = operand.value, 1 << 8 * word.size
+    match access.op if isinstance(access, ops.Atomic) else "exch":
+        case "exch":
+            return value % top
+        case "add" if held is not None:
+            return (held + value) % top
+        case "inc" if held is not None:
+            return 0 if held >= value else held + 1
+        case _:
+            return None

@@ -11,7 +11,7 @@ import numpy as np
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
-from mcheck.frontend.ptx.launch import AnyNumber, Buffer, Launch, Map
+from mcheck.frontend.ptx.launch import AnyNumber, Buffer, Extent, Launch, Map
 from mcheck.frontend.ptx.module import Module, Statement
 from mcheck.ir import ops
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
@@ -56,11 +56,26 @@ class Counter:
         return range(self.address, self.address + self.size)
 
 
+def is_box(launch: Launch) -> bool:
+    """Whether a launch executes a box of clusters together."""
+    return prod(launch.together) > 1
+
+
+def clusters_of(launch: Launch) -> Sequence[Extent]:
+    """The coordinates of the clusters that may count themselves in one word, or signal each other: those of the box
+    that is executed, or of the grid.
+    """
+    if is_box(launch):
+        return launch.executed_clusters
+    a, b, c = launch.cluster_counts
+    return [(x, y, z) for z in range(c) for y in range(b) for x in range(a)]
+
+
 def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
     """The word in which the executed cluster counts itself: the first one that it adds to and whose initial value is
     given. Raises ``NotCounted``.
     """
-    if prod(launch.cluster_counts) > MAX_COUNTED:
+    if len(clusters_of(launch)) > MAX_COUNTED:
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     missing = NotCounted("no cluster counts itself in a word whose initial value is given", counter=False)
     body = [s for f in module.functions.values() for s in f.body]
@@ -72,7 +87,7 @@ def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
         for _ in follow_paths(module, one, limit, lambda: _FirstCount(launch)):
             break
     except _Found as found:
-        if found.counter.first + prod(launch.cluster_counts) >= 1 << 8 * found.counter.size - 1:
+        if found.counter.first + len(clusters_of(launch)) >= 1 << 8 * found.counter.size - 1:
             raise NotCounted("the counter may overflow") from None
         return found.counter
     raise missing

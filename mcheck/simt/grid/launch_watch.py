@@ -20,6 +20,7 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.isa.kinds import BARRIERS, Kind
 from mcheck.isa.opcode import RELEASING
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -284,4 +285,4 @@ class LaunchWatch(GridWatch):
 
 
 def _releases_to_gpu(statement: ptx.Statement) -> bool:
-    return not RELEASING.isdisjoint(statement.opcode.orders) and statement.opcode.scope in ("gpu", "sys")
+    return not RELEASING.isdisjoint(statement.opcode.orders) and statement.opcode.scope in GRID_SCOPES

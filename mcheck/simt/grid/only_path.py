@@ -17,13 +17,17 @@ LEARNED = "control depends on values that other threads write"
 
 
 def follow_only_path(
-    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W], *, barrier_waits: bool = False
-) -> tuple[Runner, Cluster, W]:
+    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W], *, barrier_waits: bool = False,
+    named: bool = False,
+) -> tuple[Runner, Cluster, W]:  # fmt: skip
     """The only path of the clusters that a launch executes. Raises ``NotCounted`` if there are several, or control
     depends on what the watch does not hand out; which words they may read is for the caller to see. With
-    ``barrier_waits`` the watch knows of waits around barriers.
+    ``barrier_waits`` the watch knows of waits around barriers; with ``named`` what is stored is computed even where the
+    module reads nothing.
     """
-    ways = list(follow_paths(module, launch, limit, make_watch, rules=PathRules(barrier_waits=barrier_waits)))
+    ways = list(
+        follow_paths(module, launch, limit, make_watch, rules=PathRules(named=named, barrier_waits=barrier_waits))
+    )
     if len(ways) != 1:
         raise NotCounted("control depends on data, or on the order of threads")
     _, executed, _ = ways[0]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Self
 
 import numpy as np
@@ -19,19 +18,19 @@ from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch
+from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
 from mcheck.simt.execution.value_tests import AwaitedValue
 from mcheck.simt.grid.cluster_accesses import Numbers
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import FAILS, EarlyPoll, find_early_test
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
-from mcheck.simt.grid.kept_operands import Kept, find_kept_waits
-from mcheck.simt.grid.synchronisations import WIDE
+from mcheck.simt.grid.grid_counter import Counter, NotCounted, clusters_of, counter_at
+from mcheck.simt.grid.kept_operands import FindWait, Kept, find_kept_waits
 from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
 from mcheck.simt.instructions.awaited_values import await_load, find_waits
 from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
@@ -43,6 +42,28 @@ class TicketFound(Exception):
     def __init__(self, ticket: Counter) -> None:
         super().__init__()
         self.ticket = ticket
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A strong load of a scalar: how lanes execute it, and how to find what they wait for."""
+
+    step: Step
+    fetch: Fetch
+    """Gives the address."""
+    size: int
+    rows: list[int]
+    """The registers that it writes."""
+    waits: FindWaits | None
+    kept_waits: FindWait | None
+    barrier_waits: FindBarrierWait | None
+    early: ops.Load | None
+    """What an early poll of a lone lane executes; ``None`` if no load here is one."""
+
+    @property
+    def may_be_lone(self) -> bool:
+        """Whether it matters which lanes are the only ones of their CTA here."""
+        return self.barrier_waits is not None or self.early is not None
 
 
 @dataclass(slots=True)
@@ -109,54 +130,63 @@ class OthersSignal:
         size = type_size(statement.opcode.type)
         if statement.opcode.vector != 1 or size > 8:
             return step
-        waited = find_waits(self.compiler, unit, at, size)
-        kept = find_kept_waits(self.compiler, unit, at - unit.start, size)
-        polls = find_barrier_waits(self.compiler, unit, at, size)
         op = operation_template(unit.function, statement)
         tested = find_early_test(unit.function, at - unit.start) is not None
-        early = op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in WIDE else None
-        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
-        rows = [unit.frame + r.index for r in statement.defs]
+        load = _Load(
+            step,
+            self.compiler.fetch(unit, statement.place),
+            size,
+            [unit.frame + r.index for r in statement.defs],
+            find_waits(self.compiler, unit, at, size),
+            find_kept_waits(self.compiler, unit, at - unit.start, size),
+            find_barrier_waits(self.compiler, unit, at, size),
+            op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in GRID_SCOPES else None,
+        )
+        guard = statement.guard
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
-            out = np.zeros_like(mask)
-            if guard is not None:
-                mine = _holds(self.compiler, unit, guard, mask)
-                rest, mask = mask & ~mine, mine
-                if rest.any():
-                    done = step(c, rest)
-                    out |= False if done is None else done
-            alone = lone_lanes(c, mask) if polls is not None or early is not None else []
-            for some, wait in [(mask, None)] if waited is None else waited(mask):
+            mine = mask if guard is None else _holds(self.compiler, unit, guard, mask)
+            rest, out = mask & ~mine, np.zeros_like(mask)
+            if rest.any():
+                out |= _continuing(step(c, rest))
+            lone = lone_lanes(c, mine) if load.may_be_lone else []
+            for some, wait in [(mine, None)] if load.waits is None else load.waits(mine):
                 few = np.count_nonzero(some) <= len(self.numbers)  # a thread of each cluster
-                for one in _each(some) if few or alone or wait is not None or kept is not None else [some]:
-                    lane = np.flatnonzero(one)
-                    found = kept(c, int(lane[0])) if wait is None and kept is not None else None
-                    awaited = wait if found is None else found[0]
-                    if awaited is None and polls is not None and lane[0] in alone and c.meetings.followed:
-                        around = polls(int(lane[0]))
-                        awaited = None if around is None else around[0]
-                    if awaited is None and early is not None and lane[0] in alone:
-                        self._poll_early(c, one, fetch, early, rows)
-                        out |= one
-                        continue
-                    if awaited is not None:
-                        address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
-                        _end_wait(c, address, size, lane, awaited)
-                    if awaited is None and len(lane) == 1 and len(rows) == 1:
-                        done = self._look(c, one, fetch, size, rows[0], step)
-                    else:
-                        done = step(c, one)
-                    if done is not None:
-                        out |= done
-                    if awaited is not None:
-                        self.learn(rows, lane)
-                    if found is not None:
-                        self.kept += found[1]
-                        _make_wait(c, int(lane[0]), rows, found[0])
+                for one in _each(some) if few or lone or wait is not None or load.kept_waits is not None else [some]:
+                    out |= self._load_lanes(c, one, load, wait, lone)
             return out if out.any() else None
 
         return run
+
+    def _load_lanes(
+        self, c: Cluster, one: Mask, load: _Load, wait: AwaitedValue | None, lone: Sequence[int]
+    ) -> Mask | bool:
+        """Execute a load of lanes that wait for the same value, or for none, and make what they wait for true before.
+        Returns those that continue behind it.
+        """
+        lane = np.flatnonzero(one)
+        kept = load.kept_waits(c, int(lane[0])) if wait is None and load.kept_waits is not None else None
+        if kept is not None:
+            wait = kept[0]
+        is_lone = lane[0] in lone
+        if wait is None and load.barrier_waits is not None and is_lone and c.meetings.followed:
+            around = load.barrier_waits(int(lane[0]))
+            wait = None if around is None else around[0]
+        if wait is None and load.early is not None and is_lone:
+            self._poll_early(c, one, load.fetch, load.early, load.rows)
+            return one
+        if wait is None and len(lane) == 1 and len(load.rows) == 1:
+            return _continuing(self._look(c, one, load.fetch, load.size, load.rows[0], load.step))
+        if wait is None:
+            return _continuing(load.step(c, one))
+        address = to_generic(np.broadcast_to(load.fetch()[0], one.shape)[lane])
+        _end_wait(c, address, load.size, lane, wait)
+        out = _continuing(load.step(c, one))
+        self.learn(load.rows, lane)
+        if kept is not None:
+            self.kept += kept[1]
+            _make_wait(c, int(lane[0]), load.rows, wait)
+        return out
 
     def _look(self, c: Cluster, one: Mask, fetch: Fetch, size: int, row: int, step: Step) -> Mask | None:
         """Let a lane load a word that is not awaited."""
@@ -203,17 +233,23 @@ class OthersSignal:
     def learn(self, rows: list[int], lane: Numbers) -> None:
         """These registers of a lane hold what was waited for, or what an early poll returned."""
 
+    def learn_draw(self, rows: list[int], lane: Numbers) -> None:
+        """These registers of a lane hold a number that it was handed out, as its choice says."""
+
     def _draw(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         size = type_size(statement.opcode.type)
         fetch = self.compiler.fetch(unit, statement.place)
+        rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             mine = self.compiler.guarded(unit, statement.guard, mask)
             for one in _each(mine):
                 lane = np.flatnonzero(one)
                 address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
-                self._hand_out(c, address, size, lane)
+                handed_out = self._hand_out(c, address, size, lane)
                 step(c, one)
+                if handed_out:
+                    self.learn_draw(rows, lane)
                 if self.uses is not None:
                     self.uses.certain = False
             rest = mask & ~mine
@@ -233,14 +269,16 @@ class OthersSignal:
 
         return with_action(self.compiler, unit, statement, before, step)
 
-    def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> None:
-        """Let a lane draw the number of its cluster, or the first or last one of all."""
+    def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> bool:
+        """Let a lane draw the number of its cluster, or the first or last one of all; returns whether it was told which
+        of these.
+        """
         cluster = int(c.lanes.cluster[lane[0]])
         if self.last is not None:
             found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
             if found is None:
-                return
-            number, count = self.drawn.get(int(lane[0]), 0), prod(self.launch.cluster_counts)
+                return False
+            number, count = self.drawn.get(int(lane[0]), 0), len(clusters_of(self.launch))
             is_last = number in self.last[cluster]
             drawn = found.first + (count - 1 if is_last else 0)
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
@@ -250,18 +288,25 @@ class OthersSignal:
             self.words[found.address] = size
             if self.uses is not None:
                 self.uses.certain = is_last
-        elif self.ticket is None:
+            return True
+        if self.ticket is None:
             found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
             if found is not None:
                 raise TicketFound(found)
         elif int(address[0]) == self.ticket.address and size == self.ticket.size:
             drawn = self.ticket.first + self.numbers[cluster]
             c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
+        return False
 
 
 def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
     """The lanes for which a guard is sure to hold."""
     return np.asarray(k.guarded(unit, guard, mask) & (k.lanes.quality[unit.frame + guard.register.index] == 0))
+
+
+def _continuing(lanes: Mask | None) -> Mask | bool:
+    """The lanes that continue at the next instruction; none if a step has set where each continues."""
+    return False if lanes is None else lanes
 
 
 def _each(mask: Mask) -> Iterator[Mask]:
@@ -281,9 +326,9 @@ def _end_wait(c: Cluster, address: Word, size: int, lane: Numbers, wait: Awaited
     """Store what a lane waits for."""
     held, unknown = c.store.load(address, size, lane)
     top = 1 << type_bits(wait.type)
-    if unknown[0] or not wait.accepts(int(held[0])):
+    if unknown[0] or not wait.holds(int(held[0])):
         for value in (wait.right, wait.right + 1, wait.right - 1):
-            if wait.accepts(value % top):
+            if wait.holds(value % top):
                 c.store.save(address, size, lane, np.array([value % top], np.uint64), np.zeros(1, np.uint8))
                 return
 

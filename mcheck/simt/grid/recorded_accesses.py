@@ -15,6 +15,7 @@ from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import (
     BARRIERS,
@@ -129,7 +130,7 @@ class AccessRecorder(AccessPlacement):
         kind = AccessKind(READ, size, plain=not opcode.is_strong, aligned=size)
         own = opcode.space in ("param", "local")
         silent = own or opcode.space == "const"
-        generic = opcode.space == GENERIC
+        spaces = _memories(opcode.space)
 
         def before(_: Cluster, lanes: Indices) -> None:
             moves = self.may_differ(based)
@@ -139,7 +140,6 @@ class AccessRecorder(AccessPlacement):
                 return
             at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
             entry = own and bool((at < LOCAL_BASE).all())
-            spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
             handed = not entry and opcode.space != "const" and not self.tainted_memory.isdisjoint(spaces)
             (self.set_unknown if moves or handed else self.set_same)(targets, lanes)
 
@@ -158,7 +158,7 @@ class AccessRecorder(AccessPlacement):
         sources = [self.compiler.fetch(unit, i) for i in items] if code.stores_needed else []
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
         kind = AccessKind(WRITE, size, plain=weak, aligned=size)
-        spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
+        spaces = _memories(opcode.space)
 
         def before(_: Cluster, lanes: Indices) -> None:
             private = own or (generic and self._may_be_private(fetch, lanes))
@@ -198,7 +198,7 @@ class AccessRecorder(AccessPlacement):
         packed = 2 if opcode.type.endswith("x2") else 1
         scalar = type_size(opcode.type) // packed
         alone = statement.kind is Kind.REDUCTION or not targets
-        wide = opcode.scope in (None, "gpu", "sys")
+        wide = opcode.scope in (None, *GRID_SCOPES)
         size = type_size(opcode.type) * opcode.vector
         kind = AccessKind(
             REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
@@ -206,7 +206,7 @@ class AccessRecorder(AccessPlacement):
 
         def before(_: Cluster, lanes: Indices) -> None:
             if self.compiler.code.stores_decide and self.may_differ(values):
-                self.tainted_memory.add("memory")
+                self.tainted_memory |= _memories(opcode.space)
                 reason = f"an operand of '{statement.text}' depends on the coordinates"
                 self.require_same(values, lanes, reason, statement.span)
             self.record_access(unit, statement, place, fetch, lanes, kind)
@@ -375,3 +375,12 @@ class AccessRecorder(AccessPlacement):
                 unit=unit, proxy="async",
             )  # fmt: skip
             self.footprint.add(form, statement.span, np.unique(starts[some], axis=0))
+
+
+def _memories(space: str) -> frozenset[str]:
+    """The kinds of memory that an access of a state space may be to: the lane's own, shared and global memory."""
+    if space == GENERIC:
+        return frozenset(("own", "shared", "global"))
+    if space in ("param", "local"):
+        return frozenset(("own",))
+    return frozenset((space,)) if space in ("shared", "global") else frozenset(("shared", "global"))

@@ -38,6 +38,11 @@ class ChosenOrders:
     known: dict[tuple[Rounds, Rounds], Sequence[PairLinks]] = field(default_factory=dict)
     """Links that were asked for, by the rounds in which both clusters are the last ones."""
 
+    def left(self, address: int) -> int | None:
+        """What a word holds in the end; ``None`` if that depends on the choice."""
+        values = {order.left(address) for _, order in self.orders}
+        return values.pop() if len(values) == 1 else None
+
     def links(self, one: int, other: int) -> Sequence[PairLinks]:
         """The links of two executions of two clusters, in all choices to which they belong."""
         (i, mine), (j, theirs) = self.owners[one], self.owners[other]

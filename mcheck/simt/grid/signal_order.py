@@ -127,6 +127,10 @@ class SignalOrder:
             for signal in phase.signals
         )
 
+    def left(self, address: int) -> int | None:
+        """What a word holds in the end."""
+        return self.words[address].phases[-1].left
+
     def links(self, one: int, other: int) -> Sequence[PairLinks]:
         """The links of two clusters: these, in every execution."""
         return () if one == other else (self.pair(one, other),)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
+from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
@@ -29,6 +30,9 @@ from mcheck.simt.grid.space import AXES
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.grid.watched_execution import GridWatch, cluster_space
 from mcheck.simt.trace_extraction import ClusterTrace
+
+NEVER_LAST, ONCE_LAST = frozenset[int](), frozenset((0,))
+"""The rounds in which a cluster of a box is the last one to count itself."""
 
 
 @dataclass(slots=True)
@@ -53,19 +57,26 @@ class BoxWatch(OthersSignal):
         """These registers hold what was waited for, in all boxes."""
         self.grid.set_same(rows, lane)
 
+    def learn_draw(self, rows: list[int], lane: Indices) -> None:
+        """These registers hold a number that is drawn, the same in all boxes that make this choice, in any order."""
+        self.grid.set_same(rows, lane)
+        for row in rows:
+            self.compiler.lanes.quality[row][lane] &= ~np.uint8(taint.ORDER)
+
     def _differs(self, row: int, lanes: Indices) -> NDArray[np.bool_]:
         differs: NDArray[np.bool_] = self.grid.conditions(row, lanes) != 0
         return differs
 
 
-def find_box(module: Module, launch: Launch, limit: Limit) -> Extent | None:
-    """The extents, in clusters, of the boxes whose clusters may access the same words by strong accesses, if they are
-    neither one cluster nor the grid. Raises ``NotCounted``.
+def find_box(module: Module, launch: Launch, limit: Limit, *, counts: bool) -> Extent | None:
+    """The extents, in clusters, of the boxes whose clusters may access the same words by strong accesses, or with
+    ``counts`` by atomics, if they are neither one cluster nor the grid. Raises ``NotCounted``.
     """
     body = (s for function in module.functions.values() for s in function.body)
-    if not any(s.kind is Kind.LOAD and s.opcode.is_strong for s in body):
+    if not any(s.kind is Kind.ATOMIC if counts else s.kind is Kind.LOAD and s.opcode.is_strong for s in body):
         return None
-    watch = BoxWatch(replace(launch, together=(1, 1, 1)), (0,), None, in_all=False)
+    last = (NEVER_LAST,) if counts else None
+    watch = BoxWatch(replace(launch, together=(1, 1, 1)), (0,), None, in_all=False, last=last)
     _trace(module, watch, limit)
     found = watch.grid.footprint
     words = [form for form in found.beginnings if not form.plain]
@@ -74,7 +85,7 @@ def find_box(module: Module, launch: Launch, limit: Limit) -> Extent | None:
     return (x, y, z) if words and (x, y, z) not in ((1, 1, 1), launch.cluster_counts) else None
 
 
-def box_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Footprint, ...]:
+def signalled_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Footprint, ...]:
     """What the clusters that a launch executes together access, in the coordinates of their box: if early polls fail,
     and if there are any, if they succeed. Raises ``NotCounted``.
     """
@@ -87,6 +98,26 @@ def box_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Footpr
     other = BoxWatch(launch, numbers, None, returned=wanted)
     _trace(module, other, limit)
     return watch.grid.footprint, other.grid.footprint
+
+
+def counted_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Footprint, ...]:
+    """What the clusters that a launch executes together access, in the coordinates of their box: for each of them, if
+    that is the last one to count itself. Raises ``NotCounted``.
+
+    An atomic of whose result something depends is no mere reduction, so footprints show that boxes count in words of
+    their own.
+    """
+    clusters = launch.executed_clusters
+    found = []
+    for last in range(len(clusters)):
+        limit.check()
+        chosen = tuple(ONCE_LAST if k == last else NEVER_LAST for k in range(len(clusters)))
+        watch = BoxWatch(launch, tuple(range(len(clusters))), None, last=chosen)
+        _trace(module, watch, limit)
+        if len(watch.words) != 1:
+            raise NotCounted("the clusters of a box do not count themselves in one word")
+        found.append(watch.grid.footprint)
+    return tuple(found)
 
 
 def _trace(module: Module, watch: BoxWatch, limit: Limit) -> ClusterTrace:

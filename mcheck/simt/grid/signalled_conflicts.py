@@ -47,7 +47,7 @@ def choose_pairs(side: Side, orders: Orders, limit: Limit) -> list[Pair]:
     ``NotCounted``.
     """
     everything = tabulate(side)
-    _check_words(everything, side, limit)
+    _check_only_signals(everything, side, limit)
     numbers = range(len(side.executions))
     wanted = dict(_kinds_between(everything, numbers, side, orders, limit))
     for number in numbers:
@@ -69,6 +69,16 @@ def choose_pairs(side: Side, orders: Orders, limit: Limit) -> list[Pair]:
     return cover_kinds(wanted, show)
 
 
+def check_words(side: Side, orders: Orders, limit: Limit) -> None:
+    """Check that nothing but signals and waits accesses their words, and that clusters share others by weak accesses
+    alone. Raises ``NotCounted``.
+    """
+    everything = tabulate(side)
+    _check_only_signals(everything, side, limit)
+    for _ in _kinds_between(everything, range(len(side.executions)), side, orders, limit):
+        pass
+
+
 @dataclass(frozen=True, slots=True)
 class _Only:
     """The links of one pair."""
@@ -79,7 +89,7 @@ class _Only:
         return [self.given[one, other]] if (one, other) in self.given else []
 
 
-def _check_words(table: Table, side: Side, limit: Limit) -> None:
+def _check_only_signals(table: Table, side: Side, limit: Limit) -> None:
     """Check that nothing but signals, waits and draws of tickets accesses their words, and that no two words overlap.
     Raises ``NotCounted``.
     """

@@ -15,13 +15,12 @@ from mcheck.base.records import dataclass
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, apply_binary
 from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.scopes import GRID_SCOPES, is_grid_fence
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.value_tests import as_number
 from mcheck.simt.grid.cluster_accesses import Access, places_of
 from mcheck.simt.grid.grid_counter import Counter
 
-WIDE = ("gpu", "sys")
-"""The scopes at which clusters of a grid are morally strong (8.7)."""
 INTEGERS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64))
 """The types of words of signals: additions of ``.bf16`` round."""
 Told = Mapping[int, int | None]
@@ -95,7 +94,7 @@ def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None
 
 def _is_strong(inner: Access) -> bool:
     """Whether an access of global memory may be a signal or a wait for one."""
-    if inner.sem == "weak" or inner.type not in INTEGERS or inner.scope not in WIDE:
+    if inner.sem == "weak" or inner.type not in INTEGERS or inner.scope not in GRID_SCOPES:
         return False
     return isinstance(inner.address, Const) and places_of(inner.address, [0]) is not None
 
@@ -128,7 +127,7 @@ def synchronisations_at(
 
 def read_synchronisation(code: Sequence[Op], ticket: Counter | None, told: Told) -> Iterator[Synchronisation]:
     """The signals and waits of a thread."""
-    fences = [k for k, op in enumerate(code) if isinstance(op, ops.Fence) and _is_full(op)]
+    fences = [k for k, op in enumerate(code) if is_grid_fence(op)]
     for place, op in enumerate(code):
         for found in synchronisations_at(code, place, ticket, told):
             inner = performed_operation(op)
@@ -141,7 +140,3 @@ def read_synchronisation(code: Sequence[Op], ticket: Counter | None, told: Told)
             yield replace(
                 found, place=place, point=point, acquired=acquired if found.draws and not found.waits else None
             )
-
-
-def _is_full(fence: ops.Fence) -> bool:
-    return fence.sem in ("acq_rel", "sc") and fence.scope in WIDE and fence.restrict is None

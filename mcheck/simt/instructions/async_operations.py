@@ -42,18 +42,23 @@ def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         case ops.MbarrierArrive():
             return _arrive_step(k, unit, statement, at, op)
         case ops.MbarrierInit() | ops.MbarrierInval() | ops.MbarrierTx():
-            record = make_recorder(k, unit, statement, at, op)
-
-            def run(c: Cluster, mask: Mask) -> Mask | None:
-                lanes, found = record(c, mask, {})
-                if not found:
-                    return None
-                for j in range(len(lanes)):
-                    _apply(c, op, int(found["address"][0][j]), found, j)
-                return mask
-
-            return run
+            return _apply_step(k, unit, statement, at, op)
     return k.forget_results(unit, statement)
+
+
+def _apply_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op) -> Step:
+    """Record an operation, and apply it to the mbarriers that the lanes name."""
+    record = make_recorder(k, unit, statement, at, op)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        lanes, found = record(c, mask, {})
+        if not found:
+            return None
+        for j in range(len(lanes)):
+            _apply(c, op, int(found["address"][0][j]), found, j)
+        return mask
+
+    return run
 
 
 def _apply(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
@@ -68,6 +73,8 @@ def _apply(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> Non
             tx = int(found["tx"][0][j]) & 0xFFFFFFFF
             step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
             c.apply_to_mbarrier(address, lambda s: step(s, tx))
+        case ops.CpAsyncArrive(noinc=True):
+            c.apply_to_mbarrier(address, mbarrier.async_arrive_end)
 
 
 def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
@@ -233,18 +240,7 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     if isinstance(op, ops.BulkCopy | ops.TensorCopy):
         return _bulk_step(k, unit, statement, at, op)
     if isinstance(op, ops.CpAsyncArrive):
-        record_arrival = make_recorder(k, unit, statement, at, op)
-
-        def arrive(c: Cluster, mask: Mask) -> Mask | None:
-            lanes, found = record_arrival(c, mask, {})
-            if not found:
-                return None
-            for j in range(len(lanes)):
-                if op.noinc:
-                    c.apply_to_mbarrier(int(found["address"][0][j]), mbarrier.async_arrive_end)
-            return mask
-
-        return arrive
+        return _apply_step(k, unit, statement, at, op)
     record = make_recorder(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:

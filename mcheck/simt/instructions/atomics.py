@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
@@ -20,9 +22,9 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits, compiles
 from mcheck.simt.execution.forced_values import Observation
-from mcheck.simt.execution.lanes import WARP, Mask, Quality
+from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.strong_writes import written_by_atomic
 from mcheck.simt.execution.two_valued_locks import TwoValuedLock
 from mcheck.simt.execution.value_tests import AwaitedValue, as_number
@@ -46,198 +48,29 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     one, elements = _scalar_operation(statement)
     op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
-    place = statement.place
-    fetch = k.fetch(unit, place)
-    reach = None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place))
+    place, size = statement.place, type_size(op.type)
     wanted = statement.kind is Kind.ATOMIC and k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
-    sources = [fetch_expression(s, k, unit) for s in op.srcs]
-    values, known = k.lanes.values, k.lanes.quality
-    size = type_size(op.type)
-    moved = k.code.stores_decide and size <= 8 and elements == 1
-    swaps = moved and wanted and op.op == "cas"
-    takes = swaps or (moved and wanted and op.op == "exch")
-    waited = find_waits(k, unit, at, size) if takes and len(rows) == 1 else None
-    polls = find_barrier_waits(k, unit, at, size) if takes and len(rows) == 1 else None
-
-    def run(c: Cluster, mask: Mask) -> Mask | None:
-        for some, wait in ((mask, None),) if waited is None else waited(mask):
-            lock = None
-            if polls is not None and wait is None and c.meetings.followed:
-                asked, held = polled(c, some)
-                some = some & ~asked
-                mask = mask & ~held
-                if not some.any():
-                    continue
-            if wait is not None:
-                lanes = np.flatnonzero(some)
-                lock = _find_lock(wait, op, [fetch_lanes(f, some, lanes) for f in sources], size)
-                if lock is not None and lock.values is not None and not c.follows_two_valued_locks:
-                    lock = None
-            now = some & ~put_off(c, some) if swaps and lock is None else some
-            if moved and c.forced.wanted and now.any():
-                now = c.hold_back(now, to_generic(fetch_lanes(fetch, now, np.flatnonzero(now))[0]), size, writes=True)
-            if now.any():
-                done(c, now, lock)
-            mask = mask & (now | ~some)
-        return mask if mask.any() else None
-
-    def polled(c: Cluster, mask: Mask) -> tuple[Mask, Mask]:
-        """The lanes that attempt to take a lock for others, each the only one of its CTA, and those of them whose
-        attempt fails: they stay here, for failed rounds are not followed.
-        """
-        asked, held = np.zeros_like(mask), np.zeros_like(mask)
-        assert polls is not None
-        for lane in lone_lanes(c, mask):
-            one = np.arange(len(mask)) == lane
-            place = fetch_lanes(fetch, one, np.array([lane]))
-            given = [fetch_lanes(f, one, np.array([lane])) for f in sources]
-            if c.forced.wanted or any(q.any() for _, q in (place, *given)) or (found := polls(lane)) is None:
-                continue
-            lock = _find_lock(found[0], op, given, size)
-            if lock is None or (lock.values is not None and not c.follows_two_valued_locks):
-                continue
-            asked[lane] = True
-            c.meetings.begin(lane, found[1])
-            done(c, one, lock)
-            c.meetings.hold &= isinstance(c.recorded.code[lane][-1], ops.Await)
-            held[lane] = lane in c.lock_requests
-            c.iterations[lane] = c.iterations[lane] + YIELD_AFTER if held[lane] else 0
-            if held[lane]:
-                c.meetings.failed_looks.add(lane)
-        c.pc[held] = c.current_pc
-        return asked, held
-
-    def put_off(c: Cluster, mask: Mask) -> Mask:
-        """The lanes that let others go first: their swap would fail, or fails when one of these lanes has done its."""
-        lanes, out, taken = np.flatnonzero(mask), np.zeros_like(mask), set[int]()
-        (address, q), (expected, r), (new, s) = (fetch_lanes(f, mask, lanes) for f in (fetch, *sources))
-        told = zip(
-            lanes.tolist(), to_generic(address).tolist(), expected.tolist(), (new != expected).tolist(), strict=True
-        )
-        for (lane, where, old, changes), unsure in zip(told, (q | r | s).tolist(), strict=True):
-            if unsure or not changes:
-                continue
-            out[lane] = c.defer_swap(lane, where, size, old, taken=where in taken)
-            if not out[lane]:
-                taken.add(where)
-        return out
-
-    def done(c: Cluster, mask: Mask, lock: _Attempts | None) -> None:
-        lanes = np.flatnonzero(mask)
-        address, sure = fetch_lanes(fetch, mask, lanes)
-        address = to_generic(address)
-        given = [fetch_lanes(s, mask, lanes) for s in sources]
-        c.check_assumed_failures(mask)
-        kept = np.ones(len(lanes), np.bool_)
-        if reach is not None and (sure & taint.UNKNOWN).any() and (bounds := reach()) is not None:
-            offset = address % np.uint64(SHARED_WINDOW)
-            zero = (
-                (sure == taint.UNKNOWN_NAMELESS) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
-            )
-            if zero.any():  # by one lane of each warp: atomics do not race with each other
-                c.recorded.note_gap("the address depends on data: the one for zeros was followed", statement.span)
-                last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
-                sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
-                kept = ~zero | np.isin(lanes, last)
-        c.tensor.record_stores(address, size * elements)
-        found, those = visible_accesses(c, statement, address[kept], sure[kept], lanes[kept])
-        exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
-        leaves = [found, *((v for v, _ in given) if exact else ())]
-        data = tuple(Reg("data") for _ in op.srcs)
-        if lock is not None and exact:
-            locked(c, lanes, found, leaves, given, lock)
-            return
-        c.note_effect(mask)
-        for element in range(elements if len(those) else 0):
-            c.recorded.record(
-                (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
-                lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
-            )  # fmt: skip
-        bound = exact and elements == 1
-        if not bound:
-            c.recorded.unknown_atomics.update(found.tolist())
-        elif any(row is not None for row in rows):
-            c.recorded.decisive_atomics.update(found.tolist())
-        if not moved:
-            for row in rows:
-                if row is not None:
-                    known[row][lanes] = taint.UNKNOWN_NAMELESS
-            return
-        counted = taint.ORDER
-        if not c.counters.sizes.keys().isdisjoint(found.tolist()):
-            held = "the launch does not give the initial value of this counter"
-            c.recorded.note_gap(f"{held}: {c.counters.start} was assumed", statement.span)
-            counted |= taint.COUNTED
-        for j, lane in enumerate(lanes.tolist()):
-            one = np.array([lane])
-            old, q = c.store.load(address[j : j + 1], size, one)
-            forced = c.forced.take(lane, len(c.recorded.code[lane]) - 1)
-            if forced is not None:
-                old = np.array([forced], np.uint64)
-            new, r = updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
-            if op.op == "cas":
-                c.recorded.record_swap(lane, at)
-            if bound and not q[0]:
-                c.recorded.returned[lane, len(c.recorded.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
-            elif bound:
-                c.recorded.unknown_atomics.add(int(address[j]))
-            elif not q[0] and any(row is not None for row in rows):
-                c.recorded.has_unbound_values = True
-            if not sure[j]:
-                known_operands = not any(x[j] for _, x in given)
-                c.counters.record_atomic(
-                    op, int(address[j]), size, int(given[0][0][j]), held=not q[0], wanted=wanted, known=known_operands
-                )
-            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
-            c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
-            c.strong_writes.add_write(lane, int(address[j]), size, written_by_atomic(op.op, size, c.strong_writes.now))
-            for row in rows:
-                if row is not None:
-                    values[row][lane] = old[0]
-                    known[row][lane] = q[0] | counted
-
-    def locked(
-        c: Cluster,
-        lanes: Indices,
-        address: Word,
-        leaves: list[Word],
-        given: list[tuple[Word, Quality]],
-        lock: _Attempts,
-    ) -> None:
-        """One of the lanes takes the lock, if it is free; the others are to ask again."""
-        wait = lock.wait
-        compare = wait.operator, Const(wait.right)
-        new = np.array([lane not in c.lock_requests for lane in lanes.tolist()])
-        if new.any():
-            c.recorded.record(
-                (at, wait), [leaf[new] for leaf in leaves], lanes[new],
-                lambda v: ops.Await(
-                    inner=replace(op, dst=OBSERVED, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
-                    text=op.text, section=op.section,
-                ),
-                spread=False,
-            )  # fmt: skip
-        c.lock_requests.update(lanes.tolist())
-        c.lock_taken = True
-        (row,) = rows
-        assert row is not None
-        for j, lane in enumerate(lanes.tolist()):
-            one = np.array([lane])
-            old, q = c.store.load(address[j : j + 1], size, one)
-            values[row][lane], known[row][lane] = old[0], q[0]
-            if lock.values is not None:
-                c.note_two_valued_lock(int(address[j]), lock.values)
-            first = int(given[0][0][j])
-            c.counters.record_atomic(op, int(address[j]), size, first, held=not q[0], wanted=True, known=True)
-            if q[0] or not wait.accepts(int(old[0])):
-                c.note_failed_polls(one)
-                continue
-            c.lock_requests.discard(lane)
-            c.note_effect(np.arange(len(c.pc)) == lane)
-            c.store.save(address[j : j + 1], size, one, given[-1][0][j : j + 1], np.zeros(1, np.uint8))
-
-    return run
+    stores = k.code.stores_decide and size <= 8 and elements == 1
+    swaps = stores and wanted and op.op == "cas"
+    takes = (swaps or (stores and wanted and op.op == "exch")) and len(rows) == 1
+    return _Atomic(
+        statement=statement,
+        at=at,
+        op=op,
+        size=size,
+        elements=elements,
+        fetch=k.fetch(unit, place),
+        sources=[fetch_expression(s, k, unit) for s in op.srcs],
+        lanes=k.lanes,
+        rows=rows,
+        wanted=wanted,
+        stores=stores,
+        swaps=swaps,
+        variable=None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place)),
+        waits=find_waits(k, unit, at, size) if takes else None,
+        barrier_waits=find_barrier_waits(k, unit, at, size) if takes else None,
+    ).run
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +81,230 @@ class _Attempts:
 
     wait: AwaitedValue
     values: TwoValuedLock | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Atomic:
+    """An ``atom`` or ``red`` of a module, with the code that executes it."""
+
+    statement: ptx.Statement
+    at: int
+    op: ops.Atomic
+    size: int
+    elements: int
+    fetch: Fetch
+    """Gives the address."""
+    sources: list[Fetch]
+    lanes: Lanes
+    rows: list[int | None]
+    """The registers of the values that it returns, if those are needed."""
+    wanted: bool
+    """Whether they are needed."""
+    stores: bool
+    """Whether the contents of the word are followed."""
+    swaps: bool
+    """Whether it is a compare-and-swap of such a word, and its result is needed."""
+    variable: Callable[[], tuple[int, int] | None] | None
+    """The range of the variable from which the address is computed, if one that depends on data can be placed in it."""
+    waits: FindWaits | None
+    barrier_waits: FindBarrierWait | None
+
+    def run(self, c: Cluster, mask: Mask) -> Mask | None:
+        """Execute the atomic for the lanes of the mask, but for those that have to wait."""
+        for some, wait in ((mask, None),) if self.waits is None else self.waits(mask):
+            if self.barrier_waits is not None and wait is None and c.meetings.followed:
+                asked, held = self._attempt_for_others(c, some, self.barrier_waits)
+                some = some & ~asked
+                mask = mask & ~held
+                if not some.any():
+                    continue
+            lock = None
+            if wait is not None:
+                lanes = np.flatnonzero(some)
+                lock = self._find_lock(c, wait, [fetch_lanes(f, some, lanes) for f in self.sources])
+            now = some & ~self._put_off(c, some) if self.swaps and lock is None else some
+            if self.stores and c.forced.wanted and now.any():
+                address = to_generic(fetch_lanes(self.fetch, now, np.flatnonzero(now))[0])
+                now = c.hold_back(now, address, self.size, writes=True)
+            if now.any():
+                self._execute(c, now, lock)
+            mask = mask & (now | ~some)
+        return mask if mask.any() else None
+
+    def _find_lock(self, c: Cluster, wait: AwaitedValue, given: list[tuple[Word, Quality]]) -> _Attempts | None:
+        """What these swaps are attempts at, if the execution follows such locks."""
+        lock = _find_lock(wait, self.op, given, self.size)
+        return None if lock is not None and lock.values is not None and not c.follows_two_valued_locks else lock
+
+    def _attempt_for_others(self, c: Cluster, mask: Mask, find: FindBarrierWait) -> tuple[Mask, Mask]:
+        """The lanes that attempt to take a lock for others, each the only one of its CTA, and those of them whose
+        attempt fails: they stay here, for failed rounds are not followed.
+        """
+        asked, held = np.zeros_like(mask), np.zeros_like(mask)
+        for lane in lone_lanes(c, mask):
+            one = np.arange(len(mask)) == lane
+            place = fetch_lanes(self.fetch, one, np.array([lane]))
+            given = [fetch_lanes(f, one, np.array([lane])) for f in self.sources]
+            if c.forced.wanted or any(q.any() for _, q in (place, *given)) or (found := find(lane)) is None:
+                continue
+            lock = self._find_lock(c, found[0], given)
+            if lock is None:
+                continue
+            asked[lane] = True
+            c.meetings.begin(lane, found[1])
+            self._execute(c, one, lock)
+            c.meetings.hold &= isinstance(c.recorded.code[lane][-1], ops.Await)
+            held[lane] = lane in c.lock_requests
+            c.iterations[lane] = c.iterations[lane] + YIELD_AFTER if held[lane] else 0
+            if held[lane]:
+                c.meetings.failed_polls.add(lane)
+        c.pc[held] = c.current_pc
+        return asked, held
+
+    def _put_off(self, c: Cluster, mask: Mask) -> Mask:
+        """The lanes that let others go first: their swap would fail, or fails when one of these lanes has done its."""
+        lanes, out, taken = np.flatnonzero(mask), np.zeros_like(mask), set[int]()
+        (address, q), (expected, r), (new, s) = (fetch_lanes(f, mask, lanes) for f in (self.fetch, *self.sources))
+        told = zip(
+            lanes.tolist(), to_generic(address).tolist(), expected.tolist(), (new != expected).tolist(), strict=True
+        )
+        for (lane, where, old, changes), unsure in zip(told, (q | r | s).tolist(), strict=True):
+            if unsure or not changes:
+                continue
+            out[lane] = c.defer_swap(lane, where, self.size, old, taken=where in taken)
+            if not out[lane]:
+                taken.add(where)
+        return out
+
+    def _execute(self, c: Cluster, mask: Mask, lock: _Attempts | None) -> None:
+        """Record the atomic of these lanes, and update the word and their registers."""
+        lanes = np.flatnonzero(mask)
+        address, sure = fetch_lanes(self.fetch, mask, lanes)
+        address = to_generic(address)
+        given = [fetch_lanes(s, mask, lanes) for s in self.sources]
+        c.check_assumed_failures(mask)
+        sure, kept = self._place_unknown(c, lanes, address, sure)
+        c.tensor.record_stores(address, self.size * self.elements)
+        found, those = visible_accesses(c, self.statement, address[kept], sure[kept], lanes[kept])
+        exact = self.stores and not any(q.any() for _, q in given) and len(those) == len(lanes)
+        leaves = [found, *((v for v, _ in given) if exact else ())]
+        if lock is not None and exact:
+            self._take_lock(c, lanes, found, leaves, given, lock)
+            return
+        c.note_effect(mask)
+        data = tuple(Reg("data") for _ in self.op.srcs)
+        for element in range(self.elements if len(those) else 0):
+            c.recorded.record(
+                (self.at, element), [leaves[0] + np.uint64(element * self.size), *leaves[1:]], those,
+                lambda v: replace(self.op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
+            )  # fmt: skip
+        bound = exact and self.elements == 1
+        if not bound:
+            c.recorded.unknown_atomics.update(found.tolist())
+        elif any(row is not None for row in self.rows):
+            c.recorded.decisive_atomics.update(found.tolist())
+        if self.stores:
+            self._update(c, lanes, address, sure, given, found, bound=bound)
+        else:
+            for row in self.rows:
+                if row is not None:
+                    self.lanes.quality[row][lanes] = taint.UNKNOWN_NAMELESS
+
+    def _place_unknown(
+        self, c: Cluster, lanes: Indices, address: Word, sure: Quality
+    ) -> tuple[Quality, NDArray[np.bool_]]:
+        """What is known of the addresses, and which lanes are followed, where addresses depend on data: those that are
+        in the one variable from which they are computed count as known.
+        """
+        kept = np.ones(len(lanes), np.bool_)
+        if self.variable is None or not (sure & taint.UNKNOWN).any() or (bounds := self.variable()) is None:
+            return sure, kept
+        offset = address % np.uint64(SHARED_WINDOW)
+        inside = (offset >= bounds[0]) & (offset < bounds[1]) & (offset % self.size == 0)
+        zero = (sure == taint.UNKNOWN_NAMELESS) & inside
+        if zero.any():  # by one lane of each warp: atomics do not race with each other
+            c.recorded.note_gap("the address depends on data: the one for zeros was followed", self.statement.span)
+            last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
+            sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
+            kept = ~zero | np.isin(lanes, last)
+        return sure, kept
+
+    def _update(
+        self, c: Cluster, lanes: Indices, address: Word, sure: Quality, given: list[tuple[Word, Quality]], found: Word,
+        *, bound: bool,
+    ) -> None:  # fmt: skip
+        """Update the words and the registers of the lanes, one after the other; ``bound``: the values that they return
+        are those of recorded operations.
+        """
+        op, size, needed = self.op, self.size, any(row is not None for row in self.rows)
+        counted = taint.ORDER
+        if not c.counters.sizes.keys().isdisjoint(found.tolist()):
+            held = "the launch does not give the initial value of this counter"
+            c.recorded.note_gap(f"{held}: {c.counters.start} was assumed", self.statement.span)
+            counted |= taint.COUNTED
+        for j, lane in enumerate(lanes.tolist()):
+            one = np.array([lane])
+            old, q = c.store.load(address[j : j + 1], size, one)
+            forced = c.forced.take(lane, len(c.recorded.code[lane]) - 1)
+            if forced is not None:
+                old = np.array([forced], np.uint64)
+            new, r = updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            if op.op == "cas":
+                c.recorded.record_swap(lane, self.at)
+            if bound and not q[0]:
+                c.recorded.returned[lane, len(c.recorded.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
+            elif bound:
+                c.recorded.unknown_atomics.add(int(address[j]))
+            elif not q[0] and needed:
+                c.recorded.has_unbound_values = True
+            if not sure[j]:
+                known = not any(x[j] for _, x in given)
+                c.counters.record_atomic(
+                    op, int(address[j]), size, int(given[0][0][j]), held=not q[0], wanted=self.wanted, known=known
+                )
+            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
+            c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
+            c.strong_writes.add_write(lane, int(address[j]), size, written_by_atomic(op.op, size, c.strong_writes.now))
+            for row in self.rows:
+                if row is not None:
+                    self.lanes.values[row][lane] = old[0]
+                    self.lanes.quality[row][lane] = q[0] | counted
+
+    def _take_lock(
+        self, c: Cluster, lanes: Indices, address: Word, leaves: list[Word], given: list[tuple[Word, Quality]],
+        lock: _Attempts,
+    ) -> None:  # fmt: skip
+        """One of the lanes takes the lock, if it is free; the others are to ask again."""
+        op, wait = self.op, lock.wait
+        compare = wait.operator, Const(wait.right)
+        new = np.array([lane not in c.lock_requests for lane in lanes.tolist()])
+        if new.any():
+            c.recorded.record(
+                (self.at, wait), [leaf[new] for leaf in leaves], lanes[new],
+                lambda v: ops.Await(
+                    inner=replace(op, dst=OBSERVED, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
+                    text=op.text, section=op.section,
+                ),
+                spread=False,
+            )  # fmt: skip
+        c.lock_requests.update(lanes.tolist())
+        c.lock_taken = True
+        (row,) = self.rows
+        assert row is not None
+        for j, lane in enumerate(lanes.tolist()):
+            one = np.array([lane])
+            old, q = c.store.load(address[j : j + 1], self.size, one)
+            self.lanes.values[row][lane], self.lanes.quality[row][lane] = old[0], q[0]
+            if lock.values is not None:
+                c.note_two_valued_lock(int(address[j]), lock.values)
+            first = int(given[0][0][j])
+            c.counters.record_atomic(op, int(address[j]), self.size, first, held=not q[0], wanted=True, known=True)
+            if q[0] or not wait.holds(int(old[0])):
+                c.note_failed_polls(one)
+                continue
+            c.lock_requests.discard(lane)
+            c.note_effect(np.arange(len(c.pc)) == lane)
+            c.store.save(address[j : j + 1], self.size, one, given[-1][0][j : j + 1], np.zeros(1, np.uint8))
 
 
 def _find_lock(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import READONLY, read_opcode
 from mcheck.simt.execution.assumed_failures import detach
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
+from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
@@ -51,10 +51,6 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     size = type_size(kind)
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, target) if wanted else []
-    widths = [lane_arithmetic.type_bits(r.type) or 64 for r in operand_registers(target)]
-    fetch = k.fetch(unit, place)
-    values, known = k.lanes.values, k.lanes.quality
-    signed = kind[0] == "s" and size < 8
     op: ops.Load | None = None
     if space in ("param", "local", "const"):
         if not wanted:
@@ -65,21 +61,60 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
-    waited = find_waits(k, unit, at, size) if strong and len(rows) == 1 else None
-    polls = find_barrier_waits(k, unit, at, size) if strong and len(rows) == 1 else None
+    may_wait = strong and len(rows) == 1
+    return _Load(
+        k=k,
+        statement=statement,
+        at=at,
+        op=op,
+        size=size,
+        fetch=k.fetch(unit, place),
+        rows=rows,
+        widths=[lane_arithmetic.type_bits(r.type) or 64 for r in operand_registers(target)],
+        signed=kind[0] == "s" and size < 8,
+        strong=strong,
+        waits=find_waits(k, unit, at, size) if may_wait else None,
+        barrier_waits=find_barrier_waits(k, unit, at, size) if may_wait else None,
+    ).run
 
-    def run(c: Cluster, mask: Mask) -> Mask | None:
-        if strong and c.forced.wanted:
-            mask = c.hold_back(mask, to_generic(fetch_lanes(fetch, mask, np.flatnonzero(mask))[0]), size, writes=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """An ``ld`` of a module, with the code that executes it."""
+
+    k: Compiler
+    statement: ptx.Statement
+    at: int
+    op: ops.Load | None
+    """What it is to other threads; ``None`` in memory that is the thread's own, or constant."""
+    size: int
+    """The bytes of an element."""
+    fetch: Fetch
+    """Gives the address."""
+    rows: list[int | None]
+    """The registers that it writes, if those are needed."""
+    widths: list[int]
+    """Their bits."""
+    signed: bool
+    """Whether the sign is extended into a wider register."""
+    strong: bool
+    waits: FindWaits | None
+    barrier_waits: FindBarrierWait | None
+
+    def run(self, c: Cluster, mask: Mask) -> Mask | None:
+        """Execute the load for the lanes of the mask, but for those that have to wait."""
+        if self.strong and c.forced.wanted:
+            address = to_generic(fetch_lanes(self.fetch, mask, np.flatnonzero(mask))[0])
+            mask = c.hold_back(mask, address, self.size, writes=False)
             if not mask.any():
                 return None
         held = np.zeros_like(mask)
-        for some, wait in ((mask, None),) if waited is None else waited(mask):
-            if polls is not None and wait is None and c.meetings.followed:
-                some = some & ~polled(c, some, held)
+        for some, wait in ((mask, None),) if self.waits is None else self.waits(mask):
+            if self.barrier_waits is not None and wait is None and c.meetings.followed:
+                some = some & ~self._poll_around_barrier(c, some, held, self.barrier_waits)
                 if not some.any():
                     continue
-            loaded(c, some, wait)
+            self._execute(c, some, wait)
         if not held.any():
             return mask
         c.pc[held] = c.current_pc
@@ -87,92 +122,104 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         mask = mask & ~held
         return mask if mask.any() else None
 
-    def polled(c: Cluster, mask: Mask, held: Mask) -> Mask:
+    def _poll_around_barrier(self, c: Cluster, mask: Mask, held: Mask, find: FindBarrierWait) -> Mask:
         """The lanes that poll around a barrier, each the only one of its CTA; those whose attempt fails are ``held``
         here, for failed rounds are not followed.
         """
         out = np.zeros_like(mask)
-        assert polls is not None
         for lane in lone_lanes(c, mask):
             one = np.zeros_like(mask)
             one[lane] = True
-            address, sure = fetch_lanes(fetch, one, np.array([lane]))
-            if sure[0] or c.store.load(to_generic(address), size, np.array([lane]))[1][0] & ~np.uint8(taint.ORDER):
+            address, sure = fetch_lanes(self.fetch, one, np.array([lane]))
+            if sure[0] or c.store.load(to_generic(address), self.size, np.array([lane]))[1][0] & ~np.uint8(taint.ORDER):
                 continue
-            found = polls(lane)
+            found = find(lane)
             if found is None:
                 continue
             out[lane] = True
             c.meetings.begin(lane, found[1])
-            loaded(c, one, found[0])
-            (row,) = rows
+            self._execute(c, one, found[0])
+            (row,) = self.rows
             assert row is not None
-            held[lane] = not found[0].accepts(int(values[row][lane]))
+            held[lane] = not found[0].holds(int(self.k.lanes.values[row][lane]))
             if held[lane]:
-                c.meetings.failed_looks.add(lane)
+                c.meetings.failed_polls.add(lane)
             else:
                 c.iterations[lane] = 0
         return out
 
-    def loaded(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
+    def _execute(self, c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
+        """Record the load of these lanes, which ends with ``wait`` if it is repeated, and write their registers."""
         lanes = np.flatnonzero(mask)
-        address, sure = fetch_lanes(fetch, mask, lanes)
+        address, sure = fetch_lanes(self.fetch, mask, lanes)
         followed = False
-        if op is not None:
+        if self.op is not None:
             c.check_assumed_failures(mask)
-            if statement.opcode.has("nc"):  # PTX ISA 9.7.9.9: the memory is read only
-                c.recorded.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
-            whole = to_generic(address)
-            found, those = visible_accesses(c, statement, whole, sure, lanes)
-            if len(those):
-                if not strong:
-                    c.note_effect(mask)
-                proxy = "async" if c.tensor.holds_results(found) else op.proxy
-                if wait is not None:
-                    c.recorded.record(
-                        (at, wait), [found], those, lambda v: await_load(op, wait, v[0]), spread=False, again=True
-                    )
-                    those = those[:0]
-            if len(those):
-                c.recorded.record(
-                    (at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
-                    spread=not strong, again=strong,
-                )  # fmt: skip
-            followed = len(found) == len(lanes)
-            address = whole
-        elif space == "param":
+            address = to_generic(address)
+            followed = self._record(c, self.op, mask, lanes, address, sure, wait)
+        elif self.statement.opcode.space == "param":
             address = np.where(address < PARAM_BASE, address + np.uint64(PARAM_BASE), address)
-        order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait, address, size) else np.uint8(0)
-        for j, row in enumerate(rows):
-            if row is None:
-                continue
-            value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
-            if strong and c.forced.wanted:
-                value = c.take_forced(lanes, value)
-            if k.code.atomics_decide:
-                c.counters.record_load(address, q)
-            if size > 8:  # of 128 bits the lower half is followed
-                q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
-            if signed:
-                value = lane_arithmetic.to_signed(value, 8 * size).astype(np.uint64)
-            value = lane_arithmetic.truncate(value, widths[j])
-            values[row][lanes] = value
-            if strong and wait is None and j == 0:
-                c.note_loads(lanes, address, value)
-            failed = [wait is not None and not wait.accepts(v) for v in value.tolist()]
-            if wait is not None:
-                c.note_failed_polls(lanes[failed])
-            known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
-            if c.meetings.receives:
-                _receive(c, lanes, at, known[row])
-            if order and strong and followed and len(rows) == 1:
-                c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0, failed)
-            elif (known[row][lanes] & taint.ORDER).any() and (
-                order or c.meetings.are_handed_on(address, size * len(rows))
-            ):
-                c.recorded.has_unbound_values = True
+        order = np.uint8(taint.ORDER if _depends_on_order(c, self.op, wait, address, self.size) else 0)
+        for j, row in enumerate(self.rows):
+            if row is not None:
+                self._write_register(c, j, row, lanes, address, sure, wait, order=order, followed=followed)
 
-    return run
+    def _record(
+        self, c: Cluster, op: ops.Load, mask: Mask, lanes: Indices, address: Word, sure: Quality,
+        wait: AwaitedValue | None,
+    ) -> bool:  # fmt: skip
+        """Record the load of lanes; returns whether the addresses of all of them are followed."""
+        if self.statement.opcode.has("nc"):  # PTX ISA 9.7.9.9: the memory is read only
+            c.recorded.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
+        found, those = visible_accesses(c, self.statement, address, sure, lanes)
+        if len(those):
+            if not self.strong:
+                c.note_effect(mask)
+            if wait is not None:
+                c.recorded.record(
+                    (self.at, wait), [found], those, lambda v: await_load(op, wait, v[0]), spread=False, again=True
+                )
+            else:
+                proxy = "async" if c.tensor.holds_results(found) else op.proxy
+                c.recorded.record(
+                    (self.at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
+                    spread=not self.strong, again=self.strong,
+                )  # fmt: skip
+        return len(found) == len(lanes)
+
+    def _write_register(
+        self, c: Cluster, j: int, row: int, lanes: Indices, address: Word, sure: Quality, wait: AwaitedValue | None,
+        *, order: np.uint8, followed: bool,
+    ) -> None:  # fmt: skip
+        """Write element ``j`` of what lanes load to their registers; ``order`` says whether it depends on the order of
+        the threads.
+        """
+        values, known, size = self.k.lanes.values, self.k.lanes.quality, self.size
+        value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
+        if self.strong and c.forced.wanted:
+            value = c.take_forced(lanes, value)
+        if self.k.code.atomics_decide:
+            c.counters.record_load(address, q)
+        if size > 8:  # of 128 bits the lower half is followed
+            q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
+        if self.signed:
+            value = lane_arithmetic.to_signed(value, 8 * size).astype(np.uint64)
+        value = lane_arithmetic.truncate(value, self.widths[j])
+        values[row][lanes] = value
+        if self.strong and wait is None and j == 0:
+            c.note_loads(lanes, address, value)
+        failed = [wait is not None and not wait.holds(v) for v in value.tolist()]
+        if wait is not None:
+            c.note_failed_polls(lanes[failed])
+        known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
+        if c.meetings.receives:
+            _receive(c, lanes, self.at, known[row])
+        if order and self.strong and followed and len(self.rows) == 1:
+            c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0, failed)
+        elif (known[row][lanes] & taint.ORDER).any() and (
+            order or c.meetings.are_handed_on(address, size * len(self.rows))
+        ):
+            c.recorded.has_unbound_values = True
 
 
 def _receive(c: Cluster, lanes: Indices, at: int, known: Quality) -> None:

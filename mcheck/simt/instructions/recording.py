@@ -35,10 +35,10 @@ from mcheck.simt.instructions.access_operands import (
 from mcheck.simt.traces.dependent_grids import record_early_accesses
 
 
-def recording_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
+def recording_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction without a needed result: record its operation with the values of its operands."""
     op = operation_template(unit.function, statement)
-    record = make_recorder(k, unit, statement, at, op, spread=spread)
+    record = make_recorder(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask:
         record(c, mask, {})

@@ -111,5 +111,5 @@ def early_finding(early: Early, program: Program, width: int, profile: str) -> F
     message = entry.message_for(place=found.label, done=done, line=early.wait.span.line, why=_WHY[early.kind])
     return Finding(
         code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=(access, waits),
-        missing=entry.remedy, section=entry.section,
+        fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip

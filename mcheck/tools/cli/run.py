@@ -108,6 +108,8 @@ def command(
     if not paths and expect is None:
         raise click.UsageError("nothing to run: give a PATH, --expect FILE.csv, or --shipped")
     cases = collect_tests(paths, expect)
+    details = verbose or (len(cases) == 1 and not quiet)
+    only_unexpected = form == "text" and not details and sarif_file is cache is resume is None
     settings = Settings(
         model=model,
         engine=engine,
@@ -118,6 +120,7 @@ def command(
         timeout=timeout,
         processor_time=by_processor,
         memory=memory,
+        fixes_where_expected=not only_unexpected,
         warnings_as_errors=warnings_as_errors,
         assume=assume,
         without=without,
@@ -128,8 +131,9 @@ def command(
 
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         summary = _report(
-            cases, settings, backend, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
-        )
+            cases, settings, backend, form, printer, stream, second, started, color,
+            details=details, verbose=verbose, quiet=quiet,
+        )  # fmt: skip
     if verbose or sys.stderr.isatty():
         click.echo(f"{summary.seconds:.2f} s", err=True)
     return summary.exit_status
@@ -146,6 +150,7 @@ def _report(
     started: float,
     color: str,
     *,
+    details: bool,
     verbose: bool,
     quiet: bool,
 ) -> Summary:
@@ -159,7 +164,6 @@ def _report(
 
     text: TextReport | None = None
     if form == "text":
-        details = verbose or (len(cases) == 1 and not quiet)
         text = TextReport(
             printer, details=details, quiet=quiet, states=None if verbose else 40, alone=stream is not sys.stdout
         )

@@ -72,13 +72,11 @@ def spell_edges(cycle: Cycle) -> Iterator[str]:
         yield f"{arc.source.note}>{arc.edge.label}" if arc.source.note else arc.edge.label
 
 
-def judge(
-    test: Generated, model: Model, *, engine: str = "explicit", timeout: float | None = None, why: bool = True
-) -> Generated:
+def judge(test: Generated, model: Model, *, timeout: float | None = None, why: bool = True) -> Generated:
     """The test with its verdict under the model and matching ``expect`` lines; ``why``: also find the axiom."""
     program = test.program()
     question = Question(about=Completeness.STATES, timeout=timeout, findings=True)
-    given = ask(program, model, question, engine)
+    given = ask(program, model, question, "explicit")
     if given.verdict is Verdict.UNKNOWN:
         return replace(test, verdict=Verdict.UNKNOWN, reason=given.reason or "")
     errors = [f for f in given.findings if f.severity in ("error", "review")]

@@ -178,7 +178,7 @@ def _of_bug(bug: Bug, texts: SourceText, lines: list[str], path: str, *, expecte
         message="\n".join(parts),
         code=finding.code,
         related=tuple(places[1 : 1 + RELATED]),
-        edits=make_edits(finding, lines, table=table),
+        edits=make_edits(finding.fixes, lines, table=table),
         remedy=finding.missing,
     )
 

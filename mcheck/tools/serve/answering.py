@@ -159,7 +159,7 @@ def _check(request: Request, store: MemoryStore) -> Reply:
 
 def _outcomes(request: Request, store: MemoryStore) -> Reply:
     if not request.path.endswith(".litmus"):
-        raise InputError(f"{request.path} is no litmus test", expected="a file or text of a litmus test")
+        raise InputError(f"{request.path} is not a litmus test", expected="a file or text of a litmus test")
     settings = replace(request.settings, engine=request.engine, witnesses=True)
     case = Case(request.path, text=request.text)
     result = ask_once(case, settings, RUN, store)

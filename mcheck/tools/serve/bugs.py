@@ -12,7 +12,7 @@ from mcheck.report.excerpts import Mark
 from mcheck.report.finding import Bug as ReportedBug
 from mcheck.report.finding import tell
 from mcheck.report.help_pages import help_page
-from mcheck.report.source_edits import find_source_edits
+from mcheck.report.source_edits import find_source_edits, is_table
 from mcheck.tools.serve.answers import Bug, Place, TextEdit
 
 _OWN_FIELDS = ("fix", "rule")
@@ -31,15 +31,8 @@ def find_edits(result: Result, bug: ReportedBug, texts: SourceText) -> list[Text
             TextEdit(path=texts.name(e.path), line=e.line, column=e.column + 1, insert=e.text)
             for e in find_source_edits(bug.finding, texts)
         ]
-    made = make_edits(bug.finding, result.source.split("\n"), table=is_table(result))
+    made = make_edits(bug.finding.fixes, result.source.split("\n"), table=is_table(result.path, result.source))
     return [TextEdit(path=result.program, line=e.line, column=e.column + 1, insert=e.text) for e in made]
-
-
-def is_table(result: Result) -> bool:
-    """Whether the program is a litmus test in table form."""
-    from mcheck.frontend.litmus import parse
-
-    return result.path.endswith(".litmus") and parse(result.source, result.path, every=True).dialect
 
 
 def _bug(bug: ReportedBug, texts: SourceText, edits: list[TextEdit]) -> Bug:

@@ -50,7 +50,7 @@ def name_text(path: str | None, text: str | None) -> str:
         return next((name for mark, name in NAMES if mark in text), TEST)
     if not (is_test(path) or is_module(path) or is_source(path)):
         raise InputError(
-            f"{path} is no file that is checked", expected="a name that ends in .litmus, .ptx or .cu",
+            f"{path} is not a file that mcheck checks", expected="a name that ends in .litmus, .ptx or .cu",
             hint="a kernel in Python is checked as the PTX that its compiler makes, with the launch beside it",
         )  # fmt: skip
     if text is None and not os.path.isfile(path):

@@ -14,11 +14,11 @@ from functools import cache
 from itertools import chain, combinations, pairwise, permutations, product
 
 from mcheck.cat.ast import Base, Check, Empty, Let, LetRec, Model, Node, Op1, Op2, Var
-from mcheck.cat.reference import Reference
 from mcheck.ir import ops
 from mcheck.ir.condition import And, Compare, Condition, ConstTerm, Formula, Not, Or, RegTerm, Term, Truth
 from mcheck.ir.expr import Const
 from mcheck.ir.program import Program
+from tests.cat.reference import Reference
 from tests.engines.explicit.runs import Access, Cell, TooMany, Trace, all_traces, arithmetic, fit, initial, unsigned
 
 State = tuple[tuple[str, int], ...]

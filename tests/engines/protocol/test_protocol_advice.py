@@ -21,7 +21,7 @@ def errors(text: str) -> list[Finding]:
 
 def mended(text: str, finding: Finding) -> str:
     lines = text.split("\n")
-    changes = make_edits(finding, lines, table=False)
+    changes = make_edits(finding.fixes, lines)
     assert changes, finding.missing
     return "\n".join(apply_edits(lines, changes))
 
@@ -228,8 +228,8 @@ def test_the_store_that_takes_a_value_away_is_named() -> None:
         "line 7 (st.relaxed.gpu.global.u32 [n], 0) of leader overwrote the 2 that would end the wait" in found.message
     )
     assert found.missing.startswith(
-        "Line 7 takes away what other waits for at line 11: let it wait until other has seen the value, by a release "
-        "of other behind line 11 that leader acquires before line 7;"
+        "The write at line 7 takes away what other waits for at line 11: let it wait until other has seen the value, "
+        "by a release of other behind line 11 that leader acquires before line 7;"
     )
     assert {s.thread for s in found.trace} == {"leader", "other"}
     tell, wait = "st.release.gpu.global.u32 [seen], 1;", "await ld.acquire.gpu.global.u32 r0, [seen] == 1;"

@@ -9,12 +9,12 @@ import pytest
 
 from mcheck.base.budget import processor_time
 from mcheck.cat import load_model
-from mcheck.checking.check.agreement import engine_findings
 from mcheck.checking.run.result import kinds_hold
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
 from mcheck.frontend.litmus import load, parse
+from tests.engine_findings import engine_findings
 from tests.fuzz.themes import themed
 
 LITMUS = Path(__file__).parents[3] / "litmus"

@@ -38,7 +38,7 @@ def errors(text: str) -> list[Finding]:
 def mended(text: str, finding: Finding) -> str | None:
     """The text with the remedy of the finding carried out, ``None`` if it names none for a place."""
     lines = text.split("\n")
-    changes = make_edits(finding, lines, table=False)
+    changes = make_edits(finding.fixes, lines)
     return "\n".join(apply_edits(lines, changes)) if changes else None
 
 
@@ -140,7 +140,7 @@ def test_what_comes_after_in_time_alone_is_told_so() -> None:
     (found,) = errors(RELAXED)
     assert found.missing.startswith("Execute fence.acq_rel.cta before line 7, or make the arrive of line 7 .rel")
     lines = RELAXED.split("\n")
-    assert errors("\n".join(apply_edits(lines, make_edits(found, lines, table=False)))) == []
+    assert errors("\n".join(apply_edits(lines, make_edits(found.fixes, lines)))) == []
     assert errors(RELAXED.replace("arrive.relaxed.cta", "arrive.release.cta")) == []
     (before,) = errors(RELAXED.replace("  st.shared", "  bar.warp.sync 1;\n  st.shared").replace("await", "// await"))
     assert "What P knows of Q ends with line 11 (bar.sync 0, " in before.missing
@@ -271,3 +271,42 @@ def test_after_an_error_no_execution_follows_that_is_longer_than_all_that_may_fo
     found = search(CHOICE)
     assert found.errors
     assert found.executions == 1
+
+
+MISSED = """PTX missed
+"products are signalled twice more before another thread waits for the first"
+{
+  .tensor .b32 acc[128][32];
+  .shared .align 16 .b8 a[32], b[32];
+  .shared .b64 done, all;
+  .shared .b32 base;
+}
+P@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [done], 1;
+  mbarrier.init.shared::cta.b64 [all], 1;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32;
+  bar.sync 0;
+  tcgen05.mma.cta_group::1.kind::f16 [acc, 16384], [a, 32], [b, 32];
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+  await mbarrier.try_wait.parity.shared::cta.b64 [done], 0;
+  tcgen05.mma.cta_group::1.kind::f16 [acc, 16384], [a, 32], [b, 32];
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [all];
+  await mbarrier.try_wait.parity.shared::cta.b64 [all], 0;
+  bar.sync 0;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 acc, 32;
+}
+Q@cta 0, warp 1, lane 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [done], 0;
+  bar.sync 0;
+}
+"""
+
+
+def test_no_arrival_is_suggested_for_a_phase_that_a_waiter_has_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more commit would let it go on, whatever phase that then is: every trial is taken for a success here."""
+    monkeypatch.setattr(Search, "_make_fix_check", lambda *_: lambda _: True)
+    (found,) = errors(MISSED)
+    assert "Phase 0 of done@0 and the next one completed before" in found.missing
+    assert "Nothing signals" not in found.missing

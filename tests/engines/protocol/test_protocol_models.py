@@ -12,8 +12,6 @@ from mcheck.base.errors import Unsupported
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.ast import Model
-from mcheck.cat.pretty import show_model
-from mcheck.checking.check.agreement import engine_findings
 from mcheck.engines.protocol.analysis.axioms import check_axioms
 from mcheck.engines.protocol.analysis.model_equivalence import SHIPPED, has_equivalent_checks, is_race_check
 from mcheck.engines.protocol.final_states import answer
@@ -21,6 +19,8 @@ from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental.unsupported_checks import ASYNC_TAGS, find_unsupported_check, is_synchronous
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir import ops
+from tests.cat.pretty import show_model
+from tests.engine_findings import engine_findings
 from tests.fuzz.edits import drop_alternative, drop_conjunct, inline, rename
 from tests.ir.operation_samples import SAMPLES, run
 

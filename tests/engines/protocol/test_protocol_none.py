@@ -6,9 +6,9 @@ import pytest
 
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
-from mcheck.cat.pretty import show_statement
 from mcheck.engines.protocol.findings_answer import NO_EXECUTION, check
 from mcheck.frontend.litmus import parse
+from tests.cat.pretty import show_statement
 
 TEXT = """PTX two
 { .global .u32 x; .global .u32 y; }

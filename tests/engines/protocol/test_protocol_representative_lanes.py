@@ -10,13 +10,13 @@ import pytest
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.algebra.compiled_models import tape_of
-from mcheck.cat.pretty import show_model
 from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.findings_answer import answer
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
+from tests.cat.pretty import show_model
 from tests.engines.protocol.sketches import ARRIVE, FENCE, ring
 
 KERNELS = Path(__file__).parents[3] / "litmus" / "kernels"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.checking.check.agreement import engine_findings
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
+from tests.engine_findings import engine_findings
 
 OBJECTS = """PTX maps
 target sm_90a

@@ -221,7 +221,7 @@ def test_the_wait_that_is_named_mends_it(text: str) -> None:
     """A reduction reads what it changes, which ``.read`` does not wait for (9.7.9.25.6.2); a group has to be closed."""
     first = next(f for f in found(text) if f.code == "RACE003")
     lines = text.split("\n")
-    changes = make_edits(first, lines, table=False)
+    changes = make_edits(first.fixes, lines)
     assert changes
     assert [f.code for f in found("\n".join(apply_edits(lines, changes))) if f.severity == "error"] == []
 

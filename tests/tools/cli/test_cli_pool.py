@@ -48,6 +48,24 @@ def test_results_come_in_the_order_of_the_tests(jobs: int) -> None:
     assert (processes == {str(os.getpid())}) == (jobs == 1)
 
 
+@needs_fork
+@pytest.mark.parametrize(("alone", "least", "most"), [(60.0, 1, 1), (0.0, 2, 3)])
+def test_further_workers_are_started_where_one_would_take_too_long(
+    alone: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcheck.checking.run import pool
+
+    def task(case: Case, settings: Settings) -> Result:
+        time.sleep(0.02)
+        return slower_first(case, settings)
+
+    monkeypatch.setattr(pool, "ALONE", alone)
+    monkeypatch.setattr(pool, "WORTH", 0.0)
+    results = list(run_cases(CASES, Settings(), 3, task, crashed_result))
+    assert [result.path for result in results] == [case.path for case in CASES]
+    assert least <= len({result.name for result in results}) <= most
+
+
 def children() -> set[str]:
     """The processes that this one has started; other tests of its worker may have left some."""
     found = [path.read_text() for path in Path(f"/proc/{os.getpid()}/task").glob("*/children")]

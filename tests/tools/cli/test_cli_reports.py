@@ -20,6 +20,7 @@ from mcheck.cat import full_text
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.fix import advise
 from mcheck.findings.trace import Step, StepKind
 from mcheck.report import finding as finding_report
 from mcheck.report import github, json_, junit
@@ -47,7 +48,7 @@ RACE = Finding(
             access="read",
         ),
     ),
-    missing="a wait on full[0]",
+    fixes=(advise("a wait on full[0]"),),
     section="PTX ISA 9.0 sections 8.7 and 8.9",
     trace=(Step(thread="producer", instruction="store", kind=StepKind.WRITE),),
 )
@@ -138,7 +139,7 @@ def test_findings_in_json() -> None:
                 }
             ],
         ),
-        ("missing", "a wait on full[0]"),
+        ("missing", "a wait on full[0]."),
         ("spec", {"document": "PTX ISA 9.0", "section": "8.7 and 8.9"}),
         ("trace", ["producer: store"]),
     ]
@@ -168,7 +169,7 @@ def test_findings_in_words() -> None:
         "  race: the copy and the load touch the same bytes",
         "  read by consumer[3] (generic proxy) of buf@0[bytes 0..16]: ld.shared.u32 r0, [buf]",
         "    --> ring.litmus:21:5",
-        "  in full: a wait on full[0]",
+        "  in full: a wait on full[0].",
         "  trace:",
         "    producer: store",
     ]

@@ -166,6 +166,45 @@ def test_expectations_from_a_csv_file(
     assert [test["expected"] for test in json.loads(done.out)["tests"]] == ["fail", "fail", "pass"]
 
 
+UNFLAGGED = """PTX unflagged
+{ .global .u32 x, f; }
+writer@cta 0, warp 0, lane 0 { st.weak.global.u32 [x], 1; st.relaxed.gpu.global.u32 [f], 1; }
+reader@cta 1, warp 0, lane 0 { ld.relaxed.gpu.global.u32 r0, [f]; ld.weak.global.u32 r1, [x]; }
+exists (reader:r0 == 1 /\\ reader:r1 == 0)
+"""
+
+
+def test_fixes_are_tried_where_the_report_shows_them(
+    mcheck: Callable, litmus: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcheck.engines.protocol import findings_answer
+
+    tried = []
+    answer = findings_answer.answer
+    monkeypatch.setattr(findings_answer, "answer", lambda one, *a, **k: tried.append(one.name) or answer(one, *a, **k))
+    right, wrong = litmus("right", text=UNFLAGGED + "expect race\n"), litmus("wrong", text=UNFLAGGED + "expect fail\n")
+    alone = mcheck("run", wrong, "--jobs", "1").out
+    assert tried == ["unflagged"]
+    assert "= fix: " in alone
+    for options, number in (
+        ((), 1),
+        (("-q",), 1),
+        (("-v",), 2),
+        (("--format", "json"), 2),
+        (("--cache", tmp_path / "c"), 2),
+    ):
+        tried.clear()
+        together = mcheck("run", right, wrong, "--jobs", "1", *options).out
+        assert len(tried) == number, options
+        if "--format" not in options:
+            assert set(alone.splitlines()[1:-1]) <= set(together.splitlines())
+    table = tmp_path / "table.csv"
+    table.write_text("right.litmus,1\nwrong.litmus,1\n")  # it outweighs the files
+    tried.clear()
+    assert mcheck("run", "--expect", table, "--jobs", "1").status == 0
+    assert tried == []
+
+
 def test_folders_are_walked_in_order_and_each_test_runs_once(
     mcheck: Callable, litmus: Callable, tmp_path: Path, engine_says: Callable
 ) -> None:

@@ -34,9 +34,9 @@ def explain_delayed_waits(program: Program, needed: list[frozenset[str]]) -> str
     done = map(ops.performed_operation, program.operations)
     ended = {word_of(op.address) for op in done if isinstance(op, ops.MbarrierInval)}
     for index, pc in find_delayed_waits(program, needed):
-        look = program.threads[index].code[pc]
-        assert isinstance(look, ops.MbarrierWait)
-        if _result_is_needed(look, needed[index]) or may_contain(word_of(look.address), ended):
+        wait = program.threads[index].code[pc]
+        assert isinstance(wait, ops.MbarrierWait)
+        if _result_is_needed(wait, needed[index]) or may_contain(word_of(wait.address), ended):
             return REASON
     return None
 
@@ -107,8 +107,8 @@ def _words_of_phases(op: Op) -> set[int]:
     return set() if where is None else {word_of(where)}
 
 
-def _result_is_needed(look: ops.MbarrierWait, needed: frozenset[str]) -> bool:
-    return look.dst is not None and look.dst.name in needed
+def _result_is_needed(wait: ops.MbarrierWait, needed: frozenset[str]) -> bool:
+    return wait.dst is not None and wait.dst.name in needed
 
 
 def _may_continue(thread: Thread, pc: int) -> bool:
@@ -116,16 +116,16 @@ def _may_continue(thread: Thread, pc: int) -> bool:
     return not is_spin_loop(thread, pc) and not is_redundant_poll(thread.code, thread.labels, pc)
 
 
-def _may_overtake(thread: Thread, look: int, others: set[int]) -> bool:
+def _may_overtake(thread: Thread, wait: int, others: set[int]) -> bool:
     """Return whether a copy that signals the mbarrier, or an observer of it, may come before the test's result."""
-    op = thread.code[look]
+    op = thread.code[wait]
     assert isinstance(op, ops.MbarrierWait)
     word, tainted = word_of(op.address), defined_and_used(op)[0]
     suspends = op.blocking and op.parity is not None
     seen = False
     for pc in unroll_loops_twice(thread):
         behind = thread.code[pc]
-        if pc == look:
+        if pc == wait:
             seen = True
             continue
         if not seen:

@@ -39,11 +39,11 @@ from mcheck.engines.protocol.analysis.shared_words import (
     written_words,
 )
 from mcheck.engines.protocol.state.sync_objects import Placement
-from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
+from mcheck.ir.scopes import scopes_are_mutual
 
 REASON = "strong accesses may be reordered in ways that no interleaving shows (load buffering, 2+2W)"
 

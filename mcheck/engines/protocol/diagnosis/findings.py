@@ -11,6 +11,7 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Fixes
 from mcheck.findings.trace import Step, StepPart, Trace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
@@ -43,10 +44,16 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         severity=entry.severity(profile),
         message=problem.message,
         accesses=problem.accesses,
-        missing=" ".join(filter(None, (problem.missing or entry.remedy_for(problem.message), problem.note))),
+        fixes=with_cycle(problem.fixes or (entry.fix_for(problem.message),), problem),
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
+        waits=problem.waits,
     )
+
+
+def with_cycle(fixes: Fixes, problem: Problem) -> Fixes:
+    """Fixes of a deadlock with who has still to signal what."""
+    return (*fixes[:-1], fixes[-1].noted(*problem.cycle)) if problem.cycle else fixes
 
 
 def build_trace(m: Machine, problem: Problem) -> Trace:

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
+from mcheck.findings.fix import Fix, Fixes, Note, Publish, advise
+from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 
 
-def suggest_publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> str:
+def suggest_publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> Fixes:
     """What orders the initialisation of an mbarrier before an operation of another thread."""
     began = bar.initialisation
     if began is None:
-        return ""
+        return ()
     owner = m.agents[began.agent]
-    line = line_of(began.event.op)
-    if owner.placement[2] != agent.placement[2]:
-        barrier = "barrier.cluster.arrive and barrier.cluster.wait"
-        fences = [(a, fence) for a in m.agents for fence in a.code if _of_inits(fence)]
-        there = next((fence for a, fence in fences if a is owner and line_of(fence) > line), None)
-        if there is not None:
-            return f"Let {barrier} stand in both CTAs between line {line_of(there)} and line {line_of(op)}."
-        fence = f"Execute fence.mbarrier_init.release.cluster after line {line}, in the thread that initialises,"
-        others = [f"The one at line {line_of(f)} is for the inits of its own thread, {m.name(a)}." for a, f in fences]
-        return " ".join([f"{fence} and {barrier} between that and line {line_of(op)}.", *others[:1]])
-    return f"Put a barrier such as bar.sync 0 between the mbarrier.init at line {line} and line {line_of(op)}."
+    init, use = began.event.op, site_of(op)
+    if owner.placement[2] == agent.placement[2]:
+        return (Fix((Publish(site_of(init), use),)),)
+    fences = [(a, fence) for a in m.agents for fence in a.code if _of_inits(fence)]
+    there = next((fence for a, fence in fences if a is owner and line_of(fence) > line_of(init)), None)
+    if there is not None:
+        return (Fix((Publish(site_of(there), use, cluster=True),)),)
+    publish = Fix((Publish(site_of(init), use, cluster=True, fence="fence.mbarrier_init.release.cluster"),))
+    others = [
+        Note(say("The one at {} is for the inits of its own thread, {}", site_of(f), m.name(a))) for a, f in fences
+    ]
+    return (publish.noted(*others[:1]),)
 
 
 def _of_inits(op: Op) -> bool:
     return isinstance(op, ops.Fence) and op.restrict == "mbarrier_init"
 
 
-def suggest_single_init(bar: Mbarrier, op: Op) -> str:
+def suggest_single_init(bar: Mbarrier, op: Op) -> Fixes:
     """The fix for an init of an object that exists."""
+    again, invalidate = site_of(op), Code("mbarrier.inval")
     if bar.initialisation is None or bar.initialisation.event.op.span == op.span:
-        return f"Let one thread execute line {line_of(op)}, once, or mbarrier.inval before it is executed again."
-    first = line_of(bar.initialisation.event.op)
-    return (
-        f"Execute mbarrier.inval before line {line_of(op)}, when nothing on the object of line {first} is outstanding."
-    )
+        return (advise("Let one thread execute {}, once, or {} before it is executed again", again, invalidate),)
+    first = site_of(bar.initialisation.event.op)
+    idle = say("when nothing on the object of {} is outstanding", first)
+    return (advise("Execute {} before {}, {}", invalidate, again, idle),)

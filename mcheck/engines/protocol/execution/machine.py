@@ -26,6 +26,7 @@ from mcheck.base.declared_state import (
     declare_state,
     listed,
     mapped,
+    optional,
     row,
     state,
     tupled,
@@ -58,6 +59,7 @@ from mcheck.events.event import Event
 from mcheck.events.thread_state import State
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
+from mcheck.findings.fix import Fixes
 from mcheck.ir.aligned_operations import Statement
 from mcheck.ir.expr import Expr
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
@@ -475,13 +477,13 @@ class Machine:
     # --- findings ---------------------------------------------------------------------------------------------
 
     def report_problem(
-        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
+        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, fixes: Fixes = ()
     ) -> None:
         """Report undefined behaviour of one operation."""
-        self.problems.append(self.make_problem(code, message, agent, op, event, missing))
+        self.problems.append(self.make_problem(code, message, agent, op, event, fixes))
 
     def make_problem(
-        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
+        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, fixes: Fixes = ()
     ) -> Problem:
         """Create the problem for undefined behaviour of one operation at this point of the execution."""
         who = self.name(agent) if agent is not None else ""
@@ -493,7 +495,7 @@ class Machine:
                 access = replace(access, object=instance.label, bytes=(start, start + 8))
         agents = () if agent is None else (agent.index,)
         text = f"{who}: {message}" if who else message
-        return Problem(code, text, (access,), agents, len(self.trace), missing=missing, section=op.section)
+        return Problem(code, text, (access,), agents, len(self.trace), fixes=fixes, section=op.section)
 
     # --- operands ---------------------------------------------------------------------------------------------
 
@@ -670,7 +672,7 @@ declare_state(
     phase_reversals=Attribute(SHALLOW, NO_CHOICE),
     observer=NO_OBSERVER,
     waits=NO_OBSERVER,
-    causality=NO_OBSERVER,
+    causality=Attribute(optional(state("Causality")), Unnamed("a proof follows its execution without tracked words")),
     decisions=Attribute(SHALLOW, NO_CHOICE),
     agents_to_split=Attribute(SHALLOW, NO_CHOICE),
     histories=Attribute(mapped(state("History")), by.HISTORIES),

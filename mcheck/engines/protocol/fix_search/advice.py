@@ -13,9 +13,11 @@ from mcheck.engines.protocol.fix_search import (
     trials,
 )
 from mcheck.engines.protocol.fix_search.trials import IsFix
+from mcheck.engines.protocol.operations.deadlocks import has_missed_phase
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.engines.protocol.state.trace import TraceEntry
+from mcheck.findings.fix import Fixes
 
 MAX_STEPS = 6_000
 """Length of an execution from which on no fix is tried."""
@@ -23,10 +25,10 @@ MAX_STEPS = 6_000
 
 MISCOUNTED = frozenset({"UB205", "UB212"})
 """Codes of arrivals that do not fit the count of their mbarrier."""
-Strategy = Callable[[Machine, TraceEntry, TraceEntry, IsFix], str]
+Strategy = Callable[[Machine, TraceEntry, TraceEntry, IsFix], Fixes]
 _UNORDERED = (
     barrier_fixes.explain_foreign_completion,
-    trials.suggest_fences,
+    trials.suggest_fences_between,
     barrier_fixes.suggest_barrier,
     tensor_memory_waits.suggest_alloc_barrier,
 )
@@ -42,25 +44,25 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 """Strategies to try for two accesses that race, in order."""
 
 
-def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
-    """Return the fix of a problem, if one of those tried fixes it; empty otherwise. Of a count that could not be tried
+def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> Fixes:
+    """Return the fixes of a problem, if one of those tried fixes it; none otherwise. Of a count that could not be tried
     it says what speaks for it.
     """
     too_long = len(m.trace) > MAX_STEPS
     if problem.code in MISCOUNTED:
         places = {(a.object, a.bytes[0]) for a in problem.accesses}
         misused = [b for b in m.mbarriers.values() if b.initialisation is not None and _place(m, b) in places]
-        tried = "" if too_long else mbarrier_fixes.suggest_count(m, misused, is_fix)
+        tried = () if too_long else mbarrier_fixes.suggest_count(m, misused, is_fix)
         return tried or mbarrier_fixes.explain_low_count(m, misused)
     if too_long:
-        return ""
+        return ()
     if problem.code.startswith("DEAD"):
         return _find_deadlock_fix(m, is_fix)
     ends = trials.find_access_steps(m, problem)
     if ends is None:
-        return ""
+        return ()
     ways = STRATEGIES.get(problem.code, ())
-    found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), "")
+    found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), ())
     if found or not ways:
         return found
     return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.initialisation is not None], is_fix)
@@ -72,8 +74,8 @@ def _place(m: Machine, bar: Mbarrier) -> tuple[str, int]:
     return ("", 0) if instance is None else (instance.label, bar.address - instance.base)
 
 
-def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:
-    """Return the fix of a deadlock, if a single change fixes it."""
+def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> Fixes:
+    """Return the fixes of a deadlock, if a single change fixes it."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     said = [
         overwritten_values.suggest_preserving(m, a, a.blocked_on, is_fix)
@@ -85,10 +87,11 @@ def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:
         for a in stuck
         if isinstance(a.blocked_on, BarrierState)
     ]
-    bars = {a.blocked_on.address: a.blocked_on for a in stuck if isinstance(a.blocked_on, Mbarrier)}
+    waiting = [a for a in stuck if not has_missed_phase(m, a)]
+    bars = {a.blocked_on.address: a.blocked_on for a in waiting if isinstance(a.blocked_on, Mbarrier)}
     fixed = (
         mbarrier_fixes.suggest_count(m, [bar], is_fix) or mbarrier_fixes.suggest_commit(m, bar, is_fix)
         for bar in bars.values()
     )
-    said.append(next(filter(None, fixed), ""))
-    return " ".join(dict.fromkeys(filter(None, said)))
+    said.append(next(filter(None, fixed), ()))
+    return tuple(dict.fromkeys(fix for fixes in said for fix in fixes))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import site_of
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
@@ -19,6 +19,8 @@ from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.deadlocks import format_threads
 from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.trace import TraceEntry
+from mcheck.findings.fix import Change, Condition, Fix, Fixes, Given, Insert, Point, Property, advise
+from mcheck.findings.phrase import Phrase, Site, Sites, join, plain, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
@@ -59,26 +61,24 @@ def find_complete_rounds(m: Machine) -> list[Round]:
     return [Round(key, arrivals) for key, arrivals in m.completed_barriers]
 
 
-def explain_foreign_completion(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
+def explain_foreign_completion(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
     """Explain that the barrier that the later access's thread left was completed without the earlier one's."""
     every = find_complete_rounds(m)
     mine = [(d, r) for r in every for d in r.arrivals if d.agent == new.agent and d.step < new.step]
     mine = [(d, r) for d, r in mine if _waits(d.event.op)]
     if not mine or m.agents[old.agent].placement != m.agents[new.agent].placement:
-        return ""
+        return ()
     left, passed = max(mine, key=lambda pair: pair[0].step)
     other = m.agents[old.agent]
     if any(d.agent == old.agent and d.step > old.step for d in passed.arrivals):
-        return ""
+        return ()
     if not any(_has_key(op, passed.key) for op in other.code[old.pc + 1 :]):
-        return ""
+        return ()
     came = format_threads(m, [m.agents[k] for k in sorted({d.agent for d in passed.arrivals})])
-    text = (
-        f"Barrier {passed.key[-1]} let {m.name(m.agents[new.agent])} go at line {line_of(left.event.op)} when {came} "
-        f"had arrived, before {m.name(other)} did."
-    )
-    said = explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)
-    return f"{text} {said}".strip()
+    left_at, one = site_of(left.event.op), m.name(m.agents[new.agent])
+    let = say("Barrier {} let {} go at {} when {} had arrived", str(passed.key[-1]), one, left_at, came)
+    text = advise("{}, before {} did", let, m.name(other))
+    return (text, *(explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)))
 
 
 def _has_key(op: Op, key: tuple[object, ...]) -> bool:
@@ -89,35 +89,36 @@ def _waits(op: Op) -> bool:
     return isinstance(op, ops.Barrier) and op.kind != "arrive"
 
 
-def explain_double_arrival(m: Machine, passed: Round) -> str:
+def explain_double_arrival(m: Machine, passed: Round) -> Fixes:
     """Explain that a warp has arrived for the second time before a round was complete."""
     if passed.repeated_arrivals is None:
-        return ""
+        return ()
     warp = m.setup.warp_mates[passed.repeated_arrivals[0].agent]
     who = format_threads(m, [m.agents[k] for k in sorted(warp)])
     places = [_describe_arrival(m, done) for done in passed.repeated_arrivals]
-    where = " and at ".join(places) if len(set(places)) > 1 else f"{places[0]} both times"
-    return (
-        f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {where}: "
-        f"let the warp wait until the round is over before it arrives again, or use two barriers in turn."
+    where = (
+        join(places, " and at ", " and at ") if len(set(map(plain, places))) > 1 else say("{} both times", places[0])
     )
+    twice = say("{} arrived twice in one round of barrier {}, at {}", who, str(passed.key[-1]), where)
+    wait = "let the warp wait until the round is over before it arrives again, or use two barriers in turn"
+    return (advise("{}: {}", twice, wait),)
 
 
-def explain_double_arrival_at(m: Machine, at: BarrierState) -> str:
+def explain_double_arrival_at(m: Machine, at: BarrierState) -> Fixes:
     """Explain the same of a barrier where threads wait forever, by its complete and its incomplete rounds."""
     came = (*at.arrived.values(), *(d for more in at.repeated_arrivals.values() for d in more))
     mine = [r for r in find_complete_rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
     which = next((r for r in mine if r.repeated_arrivals is not None), None)
-    return explain_double_arrival(m, which) if which is not None else ""
+    return explain_double_arrival(m, which) if which is not None else ()
 
 
-def _describe_arrival(m: Machine, done: SyncOperation) -> str:
-    """Return the line of an arrival, and its loop iteration."""
+def _describe_arrival(m: Machine, done: SyncOperation) -> Phrase:
+    """The line of an arrival, and its loop iteration."""
     turn = iteration_at(m, done.position)
-    return f"line {line_of(done.event.op)}" + (f" with {turn}" if turn else "")
+    return say("{}{}", site_of(done.event.op), f" with {turn}" if turn else "")
 
 
-def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> str:
+def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> Fixes:
     """Suggest another barrier number for one role, or the count of all threads that arrive, if that is a fix."""
     users: dict[Span, set[str]] = {}
     warps: set[tuple[int, int]] = set()
@@ -137,16 +138,19 @@ def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> str:
         if free is None or not 0 < len(spans) < len(users):
             continue
         if is_fix([Replacement(_with_number(free), span) for span in spans]):
-            return f"Give {role} a barrier of its own: {free} instead of {passed.key[-1]} at {_lines(spans)}."
+            change = Change(
+                what=Property.BARRIER, sites=_sites(spans), new=str(free), old=str(passed.key[-1]), subject=(role,)
+            )
+            return (Fix((change,)),)
     count = WARP * len(warps)
     if is_fix([Replacement(_with_count(count), span) for span in users]):
-        return f"Count {count} threads at {_lines(users)}: all that come to it."
-    return ""
+        change = Change(what=Property.THREADS, sites=_sites(users), new=str(count))
+        return (Fix((change,), why=("all that come to it",)),)
+    return ()
 
 
-def _lines(spans: Iterable[Span]) -> str:
-    lines = sorted({span.line for span in spans})
-    return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+def _sites(spans: Iterable[Span]) -> tuple[Site, ...]:
+    return tuple(Site(span.line, span.column) for span in sorted(spans, key=lambda s: s.line))
 
 
 def _with_number(number: int) -> Callable[[Op], Op]:
@@ -160,24 +164,26 @@ def _with_count(count: int) -> Callable[[Op], Op]:
 # --- barriers that are missing --------------------------------------------------------------------------------------
 
 
-def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
+def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
     """Suggest a barrier that orders two accesses, if there is a place for it.
 
     Not where they are already ordered in time, nor where mbarriers are meant to order them.
     """
     one, other = (m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new))
     if one.cta != other.cta or _use_mbarriers(m, old, new):
-        return ""
+        return ()
     if one.warp == other.warp:
         mask = _warp_mask(m, one)
         meet = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
-        where = _find_place(m, meet, old, new, is_fix)
-        return f"Execute {meet.text} {where}{_explain_shuffle(m, old, new)}." if where else ""
+        place = _find_place(m, meet, old, new, is_fix)
+        why = _explain_shuffle(m, old, new)
+        return (Fix((Insert(codes=(meet.text,), points=(place,)),), why=why),) if place is not None else ()
     if new.time[old.agent] >= old.step:
-        return ""
+        return ()
     sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
-    where = _find_place(m, sync, old, new, is_fix)
-    return f"Execute {sync.text} {where}, in every thread of the CTA." if where else ""
+    place = _find_place(m, sync, old, new, is_fix)
+    given = (Given(Condition.EACH_OF_CTA),)
+    return (Fix((Insert(codes=(sync.text,), points=(place,), given=given),)),) if place is not None else ()
 
 
 def _executed_by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
@@ -199,15 +205,15 @@ def _warp_mask(m: Machine, place: Place) -> int:
     return sum(1 << lane for lane in lanes)
 
 
-def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
+def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Point | None:
     """Return a place where a barrier is a fix: before the later access, after the earlier one, or in between."""
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _candidate_places(m, old, new):
         assert op.span is not None
         here = Insertion(sync, after=after, span=op.span)
         if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix([here]):
-            return f"{'after' if after else 'before'} line {line_of(op)}"
-    return ""
+            return Point(site_of(op), after)
+    return None
 
 
 def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[tuple[Op, bool]]:
@@ -228,13 +234,12 @@ def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[
             yield op, after
 
 
-def _explain_shuffle(m: Machine, old: TraceEntry, new: TraceEntry) -> str:
+def _explain_shuffle(m: Machine, old: TraceEntry, new: TraceEntry) -> Phrase:
     """Explain that lanes exchanged values in between, which orders no memory (9.7.9.6)."""
     between = m.trace[m.trace.index(old) : m.trace.index(new)]
     met = [e.op for e in between if isinstance(e.op, ops.Collective) and e.agent in (old.agent, new.agent)]
     if not met:
-        return ""
-    lines = sorted({line_of(op) for op in met})
+        return ()
     what = met[-1].text.split()[0].split(".")[0]
-    where = f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
-    return f": {what}.sync at {where} makes lanes wait for each other, and orders no memory"
+    where = Sites(tuple(sorted({site_of(op) for op in met}, key=lambda site: site.line)), " and ")
+    return say("{}.sync at {} makes lanes wait for each other, and orders no memory", what, where)

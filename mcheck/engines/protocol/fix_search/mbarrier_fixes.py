@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import site_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
+from mcheck.findings.fix import Change, Fix, Fixes, Property, advise
+from mcheck.findings.phrase import Code, Sites, Thing, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
@@ -19,7 +21,7 @@ MAX_COUNTS = 4
 """Number of counts to try."""
 
 
-def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
+def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> Fixes:
     """Suggest the count of an init that matches the arrivals on the object, if it differs and that is a fix, for all
     objects that lack it alike, as the stages of a ring, or for this one alone.
     """
@@ -33,37 +35,35 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
         for group in (alike, [bar]) if len(alike) > 1 else ([bar],):
             spans = dict.fromkeys(span for other in group if (span := _init_of(other).span) is not None)
             if is_fix([Replacement(_with_count(wrong[1]), span) for span in spans]):
-                return _describe_count(m, bar, wrong, len(group))
-    return ""
+                why = say("so many threads arrive on it, at {}", _arrival_sites(m, bar))
+                return (Fix((_count(m, bar, wrong, len(group)),), why=why),)
+    return ()
 
 
-def explain_low_count(m: Machine, bars: Iterable[Mbarrier]) -> str:
+def explain_low_count(m: Machine, bars: Iterable[Mbarrier]) -> Fixes:
     """Say which count matches the threads that arrive on the first of the objects that more threads arrive on than its
     init counts. They may also be meant to arrive in different rounds.
     """
     for bar in bars:
         wrong = _wrong_count(m.program, bar)
         if wrong is not None and wrong[1] > wrong[0]:
-            name, where = m.label(bar.address), _arrival_lines(m, bar)
-            return (
-                f"Initialise {name} at line {line_of(_init_of(bar))} with count {wrong[1]} instead of {wrong[0]}, if "
-                f"the {wrong[1]} threads that arrive at {where} all count in one round; if not, wait for each round in "
-                f"one of them before they arrive in the next."
-            )
-    return ""
+            else_ = "if not, wait for each round in one of them before they arrive in the next"
+            counted = f"if the {wrong[1]} threads that arrive at "
+            meant = say("{}{} all count in one round; {}", counted, _arrival_sites(m, bar), else_)
+            return (Fix((_count(m, bar, wrong),), provided=meant),)
+    return ()
 
 
-def _arrival_lines(m: Machine, bar: Mbarrier) -> str:
-    lines = sorted({line_of(op) for _, op in _arrivals(m.program, bar.address)})
-    return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+def _arrival_sites(m: Machine, bar: Mbarrier) -> Sites:
+    found = {site_of(op) for _, op in _arrivals(m.program, bar.address)}
+    return Sites(tuple(sorted(found, key=lambda site: site.line)))
 
 
-def _describe_count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int) -> str:
-    others = f" (as the other {'stage' if stages == 2 else f'{stages - 1} stages'})" if stages > 1 else ""
-    return (
-        f"Initialise {m.label(bar.address)} at line {line_of(_init_of(bar))} with count {wrong[1]} instead of "
-        f"{wrong[0]}{others}: so many threads arrive on it, at {_arrival_lines(m, bar)}."
-    )
+def _count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int = 1) -> Change:
+    return Change(
+        what=Property.COUNT, sites=(site_of(_init_of(bar)),), subject=(Thing(m.label(bar.address)),),
+        new=str(wrong[1]), old=str(wrong[0]), stages=stages,
+    )  # fmt: skip
 
 
 def _init_of(bar: Mbarrier) -> Op:
@@ -92,7 +92,7 @@ def _with_count(number: int) -> Callable[[Op], Op]:
     return lambda op: replace(op, count=Const(number))  # type: ignore[call-arg]
 
 
-def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> str:
+def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> Fixes:
     """Suggest the tcgen05.commit by which a tensor core operation signals an object, if that is a fix."""
     last: dict[int, ops.TensorCore] = {}
     for entry in m.trace:
@@ -103,9 +103,7 @@ def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> str:
         group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
         made = ops.TensorCommit(address=Const(bar.address))
         if is_fix([Insertion(made, after=True, span=op.span)]):
-            name = m.label(bar.address)
-            return (
-                f"Nothing signals {name}: execute tcgen05.commit.{group}.mbarrier::arrive::one.b64 [{name}] after line "
-                f"{line_of(op)}."
-            )
-    return ""
+            signalled = Thing(m.label(bar.address))
+            commit = Code(f"tcgen05.commit.{group}.mbarrier::arrive::one.b64")
+            return (advise("Nothing signals {}: execute {} [{}] after {}", signalled, commit, signalled, site_of(op)),)
+    return ()

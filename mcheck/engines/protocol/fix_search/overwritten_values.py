@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import find_step, line_of
+from mcheck.answers.advice.graph import find_step, line_of, site_of
 from mcheck.answers.step_text import text_of
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
@@ -11,6 +11,8 @@ from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.coherence_positions import may_satisfy
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Word, Write
+from mcheck.findings.fix import Fixes, Note, advise
+from mcheck.findings.phrase import say
 from mcheck.ir import ops
 
 
@@ -48,7 +50,7 @@ def describe_overwritten(m: Machine, found: Overwritten) -> str:
     return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
 
 
-def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> str:
+def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> Fixes:
     """Suggest how to preserve an awaited value.
 
     The other write comes before, by a release and an acquire that were tried, or it waits until the value has been
@@ -56,21 +58,20 @@ def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> s
     """
     found = find_overwritten(m, agent, word)
     if found is None or found.over.event is None:
-        return ""
+        return ()
     waiter, owner, wait = m.name(agent), m.name(m.agents[found.over.agent]), agent.code[agent.pc]
-    line = line_of(found.over.event.op)
+    over, waits = site_of(found.over.event.op), site_of(wait)
     entries = [find_step(m.trace, w.agent, w.step) for w in (found.over, found.wanted) if w.agent >= 0]
     if len(entries) == 2 and entries[0] is not None and entries[1] is not None:
         first, second = entries[0], entries[1]
-        if m.trace.index(first) < m.trace.index(second) and (text := trials.suggest_fences(m, first, second, is_fix)):
-            return f"{text} Else line {line} may come behind line {line_of(second.op)} in coherence order."
+        if m.trace.index(first) < m.trace.index(second) and (fix := trials.suggest_fences(m, first, second, is_fix)):
+            return (fix.noted(Note(say("Else {} may come behind {} in coherence order", over, site_of(second.op)))),)
     if found.over.agent == agent.index:
-        return ""
-    return (
-        f"Line {line} takes away what {waiter} waits for at line {line_of(wait)}: let it wait until {waiter} has seen "
-        f"the value, by a release of {waiter} behind line {line_of(wait)} that {owner} acquires before line {line}; "
-        f"or never take the value back."
-    )
+        return ()
+    release = say("by a release of {} behind {} that {} acquires before {}", waiter, waits, owner, over)
+    takes = say("The write at {} takes away what {} waits for at {}", over, waiter, waits)
+    seen = say("let it wait until {} has seen the value, {}", waiter, release)
+    return (advise("{}: {}; or never take the value back", takes, seen),)
 
 
 def find_writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:

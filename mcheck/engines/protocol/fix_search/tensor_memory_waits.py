@@ -4,18 +4,21 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import site_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import TraceEntry
+from mcheck.findings.fix import Advise, Await, Fix, Fixes, HandOver, Insert, Phase, Point, advise
+from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion
 from mcheck.ir.expr import Const
 
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
+_COMMIT = Code("tcgen05.commit")
 
 
-def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
+def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
     """Suggest the wait for the earlier one of two operations, before the later one.
 
     If the later step was ordered after an older store of the other thread, its operation is the earlier one, and that
@@ -28,7 +31,7 @@ def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) ->
             return _suggest_move_wait(m, old.op, old, new, is_fix)
         case ops.TensorCore(kind="mma" | "cp" | "shift"):
             return _suggest_commit_wait(m, old.op, old, new)
-    return ""
+    return ()
 
 
 def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
@@ -41,50 +44,44 @@ def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     return known < old.step and any(step <= known for step in stored)
 
 
-def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
+def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
     wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
     own = old.agent == new.agent
     at = new.op if own else old.op
     assert at.span is not None
-    where = f"before line {line_of(new.op)}" if own else f"after line {line_of(old.op)}"
+    insert = Insert(codes=(wait.text,), points=(Point(site_of(at), after=not own),))
     if is_fix([Insertion(wait, after=not own, span=at.span)]):
-        return f"Execute {wait.text} {where}."
+        return (Fix((insert,)),)
     if own:
-        return ""
+        return ()
     there = any(e.agent == old.agent and e.step > old.step and isinstance(e.op, ops.WaitGroup) for e in m.trace)
-    first = f"After the wait for line {line_of(old.op)}" if there else f"Execute {wait.text} {where}; then"
-    return (
-        f"{first} hand over to line {line_of(new.op)}: tcgen05.fence::before_thread_sync, a barrier or an mbarrier, "
-        f"tcgen05.fence::after_thread_sync."
-    )
+    hand_over = HandOver(site_of(new.op), tensor=True)
+    if there:
+        return (Fix((Advise(say("After the wait for {}", site_of(old.op))), hand_over)),)
+    return (Fix((insert, hand_over)),)
 
 
-def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: TraceEntry) -> str:
+def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: TraceEntry) -> Fixes:
     """Suggest a commit. Operations of one pipe are in order; for all others a commit signals completion."""
     code = m.agents[old.agent].code[old.pc + 1 :]
     commit = next((o for o in code if isinstance(o, ops.TensorCommit)), None)
     if isinstance(new.op, ops.TensorCore) and new.agent == old.agent and new.op.kind in ("mma", "cp", "shift"):
-        return ""
-    first, second = line_of(op), line_of(new.op)
+        return ()
+    first, second = site_of(op), site_of(new.op)
+    why = say("until then {} may still use these cells", first)
     if commit is None:
-        return (
-            f"Execute tcgen05.commit after line {first}, to an mbarrier, and wait for its phase before line {second}: "
-            f"until then line {first} may still use these cells."
-        )
+        wait = say("{} after {}, to an mbarrier, and wait for its phase before {}", _COMMIT, first, second)
+        return (advise("Execute {}: {}", wait, why),)
     bar = m.label(commit.address.value) if isinstance(commit.address, Const) else "the mbarrier"
-    return (
-        f"Wait for the phase of {bar} that the tcgen05.commit at line {line_of(commit)} completes before line "
-        f"{second}, and execute tcgen05.fence::after_thread_sync behind the wait: until then line {first} may still "
-        f"use these cells."
-    )
+    return (Fix((Await(signal=site_of(commit), before=second, phases=(Phase(bar),), commit=True),), why=why),)
 
 
-def suggest_alloc_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:  # noqa: ARG001 - one signature
+def suggest_alloc_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:  # noqa: ARG001 - one signature
     """Suggest a barrier after a tcgen05.alloc that writes its address to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
-        return ""
-    first, second = line_of(old.op), line_of(new.op)
-    return (
-        f"The write is of the address that tcgen05.alloc at line {first} gives: let line {second} come behind a "
-        f"barrier that {m.name(m.agents[old.agent])} arrives at after line {first}."
-    )
+        return ()
+    first = site_of(old.op)
+    gives = say("The write is of the address that tcgen05.alloc at {} gives", first)
+    who = m.name(m.agents[old.agent])
+    behind = say("let {} come behind a barrier that {} arrives at after {}", site_of(new.op), who, first)
+    return (advise("{}: {}", gives, behind),)

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import site_of
 from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry
+from mcheck.findings.fix import Change, Fix, Fixes, Insert, Note, Point, Property
+from mcheck.findings.phrase import Phrase, capital, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Amendment, Insertion, Replacement
 from mcheck.ir.expr import Const
@@ -40,19 +42,25 @@ class Piece:
     """``release``, ``acquire`` or ``scope``."""
 
 
-def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
-    """Suggest the fences and scopes that order the accesses of two steps; empty if there are none."""
+def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fix | None:
+    """Suggest the fences and scopes that order the accesses of two steps; ``None`` if there are none."""
     way = list(find_steps_between(m, old, new))
     scope = _common_scope(m, [old, *way, new])
     pieces = list(_candidate_pieces(way, scope))
     if not 0 < len(pieces) <= MAX_PIECES or not is_fix([p.amendment for p in pieces]):
-        return ""
+        return None
     left = pieces
     for piece in reversed(pieces):
         fewer = [p for p in left if p is not piece]
         if fewer and is_fix([p.amendment for p in fewer]):
             left = fewer
     return _describe_fix(m, old, new, way, left, scope, is_fix)
+
+
+def suggest_fences_between(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
+    """``suggest_fences`` as a strategy among others."""
+    fix = suggest_fences(m, old, new, is_fix)
+    return () if fix is None else (fix,)
 
 
 def find_access_steps(m: Machine, problem: Problem) -> tuple[TraceEntry, TraceEntry] | None:
@@ -98,38 +106,34 @@ def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
             yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
 
 
-# --- in words ---------------------------------------------------------------------------------------------------
+# --- the fix ----------------------------------------------------------------------------------------------------
 
 
 def _describe_fix(
     m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece], scope: str,
     is_fix: IsFix
-) -> str:  # fmt: skip
-    """Describe what to do at each place, and why what is there is not enough."""
-    places = [
-        f"{'before' if piece.kind == 'release' else 'after'} line {line_of(piece.at.op)}"
-        for piece in pieces
-        if piece.kind != "scope"
-    ]
-    said = [f"execute fence.acq_rel.{scope} {_join_parts(places)}"] if places else []
-    said += [
-        f"give the {_base_name(ops.performed_operation(piece.at.op))} of line {line_of(piece.at.op)} scope .{scope}"
-        for piece in pieces
-        if piece.kind == "scope"
-    ]
-    instead = _suggest_semantics(pieces, scope, is_fix)
-    text = f"{_join_parts(said)}{instead}{_explain_release(m, pieces)}."
-    return " ".join([text[0].upper() + text[1:], *_explain_present_fences(m, old, new, way, pieces)])
+) -> Fix:  # fmt: skip
+    """What to do at each place, and why what is there is not enough."""
+    places = [Point(site_of(p.at.op), after=p.kind == "acquire") for p in pieces if p.kind != "scope"]
+    fences = (Insert(codes=(f"fence.acq_rel.{scope}",), points=tuple(places)),) if places else ()
+    narrow = [ops.performed_operation(piece.at.op) for piece in pieces if piece.kind == "scope"]
+    fix = Fix(
+        (*fences, *(_change(op, Property.SCOPE, scope) for op in narrow)),
+        others=_suggest_semantics(pieces, scope, is_fix),
+        why=_explain_release(m, pieces),
+    )
+    return fix.noted(*map(Note, _explain_present_fences(m, old, new, way, pieces)))
 
 
-def _join_parts(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def _change(op: Op, what: Property, new: str) -> Change:
+    site = site_of(op)
+    return Change(what=what, sites=(site,), new=new, subject=say("the {} of {}", _base_name(op), site))
 
 
-def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> str:
+def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> tuple[Change, ...]:
     """Suggest semantics of the operations instead of separate fences, if that is a fix as well."""
     if all(p.kind == "scope" for p in pieces):
-        return ""
+        return ()
     halves: dict[object, set[str]] = {}
     at: dict[object, Op] = {}
     for piece in pieces:
@@ -140,17 +144,15 @@ def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> st
     for span, op in at.items():
         kinds = halves[span] - {"scope"}
         if getattr(op, "volatile", False) or getattr(op, "sem", "") not in ("relaxed", "acquire", "release"):
-            return ""
+            return ()
         sem = kinds.pop() if len(kinds) == 1 and getattr(op, "sem", "") == "relaxed" else "acq_rel" if kinds else ""
         sem = sem or str(getattr(op, "sem", ""))
         if sem == "acq_rel" and not isinstance(op, ops.Atomic):
-            return ""
+            return ()
         assert span is not None
         changes.append(Replacement(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
-        said.append(f"the {_base_name(op)} of line {line_of(op)} .{sem}.{scope}")
-    if not is_fix(changes):
-        return ""
-    return f", or make {_join_parts(said)}"
+        said.append(_change(op, Property.SEMANTICS, f".{sem}.{scope}"))
+    return tuple(said) if is_fix(changes) else ()
 
 
 def _with_semantics(sem: str, scope: str) -> Callable[[Op], Op]:
@@ -185,19 +187,19 @@ def _may_acquire(op: Op) -> bool:
     return facets.synchronises or facets.observes
 
 
-def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:
+def _explain_release(m: Machine, pieces: Sequence[Piece]) -> Phrase:
     """Explain which thread passes on what, where a release is missing after an acquire."""
     gives = [p.at for p in pieces if p.kind == "release"]
     taken = _last_acquire(m, gives[0]) if len(gives) == 1 else None
     if taken is None:
-        return ""
+        return ()
     who = m.name(m.agents[taken.agent])
-    return f": {who} hands on at line {line_of(gives[0].op)} what it took over at line {line_of(taken.op)}"
+    return say("{} hands on at {} what it took over at {}", who, site_of(gives[0].op), site_of(taken.op))
 
 
 def _explain_present_fences(
     m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece]
-) -> Iterator[str]:
+) -> Iterator[Phrase]:
     """Explain why the present fences do not suffice.
 
     One comes after the hand-over, or is too narrow, or is the one before a barrier, in another thread than the one
@@ -210,14 +212,16 @@ def _explain_present_fences(
         own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and is_releasing_fence(e.op)]
         own = [e for e in own if e.agent != old.agent or e.step > old.step] if piece.kind == "release" else []
         texts = (explain_idle_fence(m.program, e, piece.at, address, places[0], places[1]) for e in own)
-        yield from (f"{text[0].upper()}{text[1:]}." for text in list(dict.fromkeys(filter(None, texts)))[:1])
+        yield from map(capital, list(dict.fromkeys(filter(None, texts)))[:1])
     theirs = [e for e in way if e.agent == old.agent and isinstance(e.op, ops.Fence) and releases(e.op)]
     for piece in pieces:
         taken = _last_acquire(m, piece.at) if piece.kind == "release" and piece.at.agent != old.agent else None
         if theirs and taken is not None and isinstance(taken.op, ops.Barrier):
-            yield (
-                f"The fence of {m.name(m.agents[old.agent])} at line {line_of(theirs[0].op)} does not do: by the "
-                f"letter of 8.8 a fence releases through a write of its own thread, and line {line_of(piece.at.op)} "
-                f"is another's. Much production code leaves it at that."
+            yield say(
+                "The fence of {} at {} does not do: by the letter of 8.8 a fence releases through a write of its own "
+                "thread, and {} is another's. Much production code leaves it at that",
+                m.name(m.agents[old.agent]),
+                site_of(theirs[0].op),
+                site_of(piece.at.op),
             )
             return

@@ -76,6 +76,10 @@ class Shown:
     edges: frozenset[str] = frozenset()
     backward: frozenset[str] = frozenset()
 
+    def joined(self, other: Shown) -> Shown:
+        """What either has shown."""
+        return Shown(self.tags | other.tags, self.edges | other.edges, self.backward | other.backward)
+
 
 def is_set(name: str) -> bool:
     """Return whether a base name is a set."""

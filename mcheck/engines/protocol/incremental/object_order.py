@@ -23,14 +23,14 @@ WAIT_ORDER = "phase-fr"
 class Rule:
     """An axiom about the order: no ``way``, a closure that contains the order, may return along one of ``back``.
 
-    ``back`` does not contain the order. ``unless``: a set whose members' edges are not part of the closure. ``looks``:
+    ``back`` does not contain the order. ``unless``: a set whose members' edges are not part of the closure. ``tests``:
     the edges that leave tests of an mbarrier are part of it.
     """
 
     way: int
     back: tuple[int, ...]
     unless: str | None
-    looks: bool
+    tests: bool
 
 
 @once_per_tape
@@ -78,7 +78,7 @@ def find_unordered(
     """
     backs: list[tuple[Rule, int]] = []
     for rule in find_order_rules(tape):
-        if rule.unless not in sets and (rule.looks or Tag.WAIT not in sets):
+        if rule.unless not in sets and (rule.tests or Tag.WAIT not in sets):
             back = 0
             for n in rule.back:
                 back |= told.get(n, (0, 0))[0]

@@ -11,7 +11,13 @@ from mcheck.engines.protocol.analysis.shared_words import may_contain, word_of
 from mcheck.engines.protocol.execution.executors import Blocked, executes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
-from mcheck.engines.protocol.operations.coherence_positions import describe_latest, may_satisfy, split_coherence
+from mcheck.engines.protocol.operations.coherence_positions import (
+    FEW_STALE_WRITES,
+    describe_latest,
+    find_latest_before,
+    may_satisfy,
+    split_coherence,
+)
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
 from mcheck.engines.protocol.operations.joint_arrivals import arrive_together
@@ -119,6 +125,9 @@ def _find_readable_writes(
         places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
         if compare is not None:  # writes that do not end the wait need no test
             places = [k for k in places if may_satisfy(word.writes[k].value, op.type, *compare)]
+        if len(places) >= FEW_STALE_WRITES and Pass.OVERWRITTEN_WRITES in m.setup.passes:
+            first = find_latest_before(m, agent, agent.threads[0], word, read_event, edges)
+            places = [k for k in places if k >= first]
         for k in places[: MAX_STALE_WRITES - 1]:
             if _may_follow(m, agent, op, word, k, read_event, write_event, edges, values):
                 found.append(k)

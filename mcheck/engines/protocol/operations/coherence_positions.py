@@ -58,9 +58,16 @@ def find_first_readable(
     earliest = max(last - m.setup.max_stale_writes, -1) + 1
     if last - earliest < FEW_STALE_WRITES or Pass.OVERWRITTEN_WRITES not in m.setup.passes:
         return earliest, earliest > 0
+    first = find_latest_before(m, agent, thread, word, event, edges, part)
+    return (earliest, earliest > 0) if first < earliest else (first, False)
+
+
+def find_latest_before(
+    m: Machine, agent: Agent, thread: int, word: Word, event: Event, edges: dict[str, int], part: int = 0
+) -> int:
+    """The latest write that the model orders before a read, which returns none of those before it; -1 if none is."""
     known = _evaluate_trial(m, agent, (thread,), event, edges, None, part, _overwritten)
-    first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].event_set & known), None)
-    return (earliest, earliest > 0) if first is None else (first, False)
+    return next((k for k in range(len(word.writes) - 1, -1, -1) if word.writes[k].event_set & known), -1)
 
 
 def note_history_bound(m: Machine, word: Word, found: list[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
@@ -19,6 +19,9 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
+from mcheck.findings.fix import Fix, Helper, Note, Phase, ToCome, advise
+from mcheck.findings.phrase import Phrase, Thing, capital, say
+from mcheck.findings.waits import ForThreads, Goal, OfBarrier, OfMbarrier, OfWord, Other, Wait
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -34,21 +37,21 @@ class StuckGroup:
     agents: tuple[Agent, ...]
     op: Op
     code: str
-    reason: str
+    goal: Goal
 
 
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
     groups = list(_group_stuck(m, stuck))
     parts = [
-        f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.reason}"
+        f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.goal}"
         for g in groups[:SHOWN]
     ]
     if len(groups) > SHOWN:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
     telling = sorted(groups, key=lambda g: not _has_begun(g))
-    missing = sorted((_suggest_fix(m, g) for g in telling), key=lambda fix: _MISSED not in fix)
+    fixes = sorted((_suggest_fix(m, g) for g in telling), key=lambda told: not told[1])
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
@@ -57,8 +60,9 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
-        " ".join(dict.fromkeys(filter(None, missing))),
-        note=" ".join(dict.fromkeys(filter(None, cycle))),
+        tuple(dict.fromkeys(fix for fix, _ in fixes)),
+        waits=tuple(Wait(format_threads(m, g.agents), site_of(g.op), g.goal) for g in groups[:SHOWN]),
+        cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
 
 
@@ -69,13 +73,13 @@ def _describe_round(m: Machine, group: StuckGroup) -> str:
 
 
 def _group_stuck(m: Machine, stuck: list[Agent]) -> Iterator[StuckGroup]:
-    """Group stuck agents by statement and reason."""
-    found: dict[tuple[Span | None, str, str], list[Agent]] = {}
-    at: dict[tuple[Span | None, str, str], Op] = {}
+    """Group stuck agents by statement and by what they wait for."""
+    found: dict[tuple[Span | None, str, Goal], list[Agent]] = {}
+    at: dict[tuple[Span | None, str, Goal], Op] = {}
     for agent in stuck:
         op = agent.code[min(agent.pc, len(agent.code) - 1)]
-        code, why = _explain_wait(m, agent, op)
-        key = (op.span, code, why)
+        code, goal = _find_goal(m, agent, op)
+        key = (op.span, code, goal)
         found.setdefault(key, []).append(agent)
         at.setdefault(key, op)
     for key, agents in found.items():
@@ -108,42 +112,36 @@ def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
     return Access(thread=m.name(agent), instruction=text_of(op), span=op.span, object=label, bytes=bytes_)
 
 
-# --- reasons ------------------------------------------------------------------------------------------------------
+# --- goals --------------------------------------------------------------------------------------------------------
 
 
-def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
+def _find_goal(m: Machine, agent: Agent, op: Op) -> tuple[str, Goal]:
     """The code of the finding, and what an agent waits for."""
     where = agent.blocked_on
     if isinstance(where, Mbarrier) and where.state is not None:
-        return "DEAD003", _explain_mbarrier_wait(m, agent, op, where)
+        return "DEAD003", _find_mbarrier_goal(m, agent, op, where)
     if isinstance(where, BarrierState):
         lacks = [m.agents[k] for k in sorted(where.members - set(where.arrived)) if m.agents[k].status != "done"]
         missing = format_threads(m, lacks) or "nobody"
         if where.key[0] == "cluster":
-            return "DEAD005", f"waits at the cluster barrier for {missing}"
+            return "DEAD005", ForThreads("waits at the cluster barrier", missing)
         if where.count is not None:
-            return (
-                "DEAD002",
-                f"waits at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
-            )
+            return "DEAD002", OfBarrier(str(where.key[-1]), 32 * len(where.warps), where.count)
         if where.key[-1] == "aligned":
-            return deadlock_code(op), f"needs all lanes of the warp together, and waits for {missing}"
+            return deadlock_code(op), ForThreads("needs all lanes of the warp together, and waits", missing)
         what = name_of(op) if isinstance(op, ops.WarpSync | ops.Collective) else f"barrier {where.key[-1]}"
-        return deadlock_code(op), f"waits at {what} for {missing}"
+        return deadlock_code(op), ForThreads(f"waits at {what}", missing)
     if where == GROUPS:
-        waits = "waits for other warps of its warpgroup to commit as many wgmma groups"
-        return deadlock_code(op), waits
+        return deadlock_code(op), Other("waits for other warps of its warpgroup to commit as many wgmma groups")
     if isinstance(where, Word):
         code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
         value = where.writes[-1].value
-        if value is None:
-            return code, f"reads {m.label(where.address)}, whose value is unknown"
-        taken = find_overwritten(m, agent, where)
+        taken = find_overwritten(m, agent, where) if value is not None else None
         why = describe_overwritten(m, taken) if taken is not None else ""
-        return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
+        return code, OfWord(m.label(where.address), value, why)
     polled = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in polled else "DEAD001"
-    return code, "repeats a loop forever: what it reads no longer changes"
+    return code, Other("repeats a loop forever", "what it reads no longer changes")
 
 
 def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
@@ -158,84 +156,93 @@ def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tupl
     return parity, last + 1 if (last + 1) % 2 == parity else last + 2
 
 
-def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+def has_missed_phase(m: Machine, agent: Agent) -> bool:
+    """Whether an agent waits for a phase that is over, and so is the one after it: its wait of the parity came too late
+    (9.7.13.15.16). One more arrival would let it go on, and is no fix: the phase would be another one.
+    """
+    bar = agent.blocked_on
+    if not isinstance(bar, Mbarrier) or bar.state is None:
+        return False
+    _, meant = _find_awaited_phase(m, agent, agent.code[min(agent.pc, len(agent.code) - 1)], bar)
+    return meant is not None and meant < bar.state.phase
+
+
+def _find_mbarrier_goal(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> OfMbarrier:
     """What an agent waits for at an mbarrier, and the state of the mbarrier."""
     state = bar.state
     assert state is not None
     parity, meant = _find_awaited_phase(m, agent, op, bar)
-    name = m.label(bar.address)
-    which = f"for parity {parity} (phase {meant}) of {name}" if parity is not None else f"for {name}"
-    return (
-        f"waits {which}, which is in phase {state.phase} with {state.pending} of {state.expected} arrivals pending, "
-        f"expected {bar.expected_bytes} bytes, got {bar.received_bytes}"
-    )
+    return OfMbarrier(
+        label=m.label(bar.address), parity=parity, meant=meant, now=state.phase, pending=state.pending,
+        expected=state.expected, announced=bar.expected_bytes, received=bar.received_bytes,
+    )  # fmt: skip
 
 
 # --- fixes --------------------------------------------------------------------------------------------------------
 
 
-_MISSED = "and the next one completed"
-"""What the fix says of a phase that a waiter has missed, for which the others then wait."""
-
-
-def _suggest_fix(m: Machine, group: StuckGroup) -> str:
-    """The fix for a group of stuck agents."""
+def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
+    """The fix for a group of stuck agents, and whether these have missed a phase, for which the others then wait."""
     bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
-        return catalogue.get(group.code).remedy
-    state, name = bar.state, m.label(bar.address)
+        return catalogue.get(group.code).fix, False
+    state, name, wait = bar.state, m.label(bar.address), site_of(group.op)
     parity, meant = _find_awaited_phase(m, group.agents[0], group.op, bar)
+    counted = _explain_counted_arrive(m, bar)
     if meant is not None and meant < state.phase:
-        return (
-            f"Phase {meant} of {name} {_MISSED} before line {line_of(group.op)} tested it: let the "
-            f"phase depend on every waiter, each arriving after its wait, or synchronise at a barrier before one "
-            f"arrives for all; or correct the parity."
-        )
+        missed = say("{} and the next one completed before {} tested it", _phase(meant, name), wait)
+        every = "let the phase depend on every waiter, each arriving after its wait"
+        together = "or synchronise at a barrier before one arrives for all"
+        text = "{}: {}, {}; or correct the parity"
+        return advise(text, missed, every, together, phases=(Phase(name, meant),)), True
+    now = _phase(state.phase, name, "phase")
     if not state.pending and state.tx:
-        return (
-            f"The arrivals of phase {state.phase} of {name} have come, but {bar.expected_bytes} bytes are "
-            f"expected and {bar.received_bytes} came: expect as many bytes as the copies complete."
-        )
+        bytes_ = f"{bar.expected_bytes} bytes are expected and {bar.received_bytes} came"
+        said = "The arrivals of {} have come, but {}: {}"
+        return advise(said, now, bytes_, _ALL_BYTES, phases=(Phase(name, state.phase),)), False
     if state.pending < state.expected:
-        came = state.expected - state.pending
-        return (
-            f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
-            f"init, or let the others arrive.{_explain_missing_bytes(bar)}{_explain_counted_arrive(m, bar)}"
-        )
+        came = f"got {state.expected - state.pending} of {state.expected} arrivals"
+        correct = "correct the count of its init, or let the others arrive"
+        fix = advise("{} {}: {}", capital(now), came, correct, phases=(Phase(name, state.phase),))
+        return fix.noted(_explain_missing_bytes(bar), counted), False
     if state.phase == 0 and parity == 0 and bar.received_bytes:
-        return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
+        arrive = "arrive with expect_tx on the barrier that the copy signals"
+        return advise("Bytes came to {} without an arrival: {}", Thing(name), arrive), False
     if state.phase == 0 and parity == 0:
-        nothing = f"Nothing arrived on {name}"
-        fill = _find_fill(group.agents[0])
-        if (
-            fill is not None
-            and not _passed_before(group.agents[0], group.op)
-            and not _passed_before(group.agents[0], fill)
-        ):
-            return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
-        return f"{nothing}.{_explain_counted_arrive(m, bar)}"
-    return (
-        f"Nobody arrives in phase {state.phase} of {name}: let the threads that signal it run as many "
-        f"iterations as line {line_of(group.op)} waits for, or correct the parity.{_explain_counted_arrive(m, bar)}"
-    )
+        nothing = say("Nothing arrived on {}", Thing(name))
+        passed = any(_passed_before(group.agents[0], op) for op in (group.op, _find_fill(group.agents[0])) if op)
+        if _find_fill(group.agents[0]) is not None and not passed:
+            free = "a wait for a slot that is free from the start begins with parity 1"
+            return advise("{}: {}", nothing, free), False
+        return advise("{}", nothing).noted(counted), False
+    rounds = say("let the threads that signal it run as many iterations as {} waits for, or correct the parity", wait)
+    fix = advise("Nobody arrives in {}: {}", now, rounds, phases=(Phase(name, state.phase),))
+    return fix.noted(counted), False
 
 
-def _explain_missing_bytes(bar: Mbarrier) -> str:
+_ALL_BYTES = "expect as many bytes as the copies complete"
+
+
+def _phase(number: int, name: str, word: str = "Phase") -> Phrase:
+    return say(f"{word} {number} of {{}}", Thing(name))
+
+
+def _explain_missing_bytes(bar: Mbarrier) -> Note | None:
     """The bytes that the phase would lack although all arrived: every issued copy has completed by now."""
     if bar.state is None or bar.state.tx <= 0:
-        return ""
+        return None
     came = f"Of the {bar.expected_bytes} bytes that are expected, {bar.received_bytes} came"
-    return f" {came}: expect as many bytes as the copies complete."
+    return Note((f"{came}: {_ALL_BYTES}",))
 
 
-def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> str:
+def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> Note | None:
     """The effect of cp.async.mbarrier.arrive without .noinc: it raises the count that it lowers (9.7.13.15.15)."""
     for entry in m.trace:
         op = entry.op
         if isinstance(op, ops.CpAsyncArrive) and not op.noinc and op.address == Const(bar.address):
-            raises = f" The arrive at line {line_of(op)} raises the count that it lowers"
-            return f"{raises}: give it .noinc, or let the thread arrive too."
-    return ""
+            mend = "give it .noinc, or let the thread arrive too"
+            return Note(say("The arrive at {} raises the count that it lowers: {}", site_of(op), mend))
+    return None
 
 
 def _has_begun(group: StuckGroup) -> bool:
@@ -263,46 +270,47 @@ def _find_fill(agent: Agent) -> Op | None:
     return None
 
 
-def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
+def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCome | Note | None:
     """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
     where = group.agents[0].blocked_on
     if not isinstance(where, Mbarrier | Word):
-        return ""
+        return None
     name = m.label(where.address)
-    helpers: dict[tuple[int, int, str], list[Agent]] = {}
+    helpers: dict[tuple[int, int, Phrase], tuple[Op, list[Agent]]] = {}
     for agent in stuck:
         op = _find_signal(agent.code[agent.pc + 1 :], where)
         if op is not None:
-            helpers.setdefault((line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)), []).append(
-                agent
-            )
+            key = line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)
+            helpers.setdefault(key, (op, []))[1].append(agent)
     if helpers:
-        parts = []
-        for (line, at, what), agents in list(helpers.items())[:SHOWN]:
-            are = "are" if len(agents) > 1 or len(agents[0].threads) > 1 else "is"
-            parts.append(f"{format_threads(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
-        kind = "signal" if isinstance(where, Mbarrier) else "write"
-        return f"Still to {kind} {name}: {'; '.join(parts)}."
+        shown = list(helpers.items())[:SHOWN]
+        found = (_helper(m, op, agents, waits) for (*_, waits), (op, agents) in shown)
+        return ToCome(name, tuple(found), write=isinstance(where, Word))
     if isinstance(where, Word):
-        return ""
+        return None
+    nobody = say("No thread is left to signal {}", Thing(name))
     over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]
     if over:
-        return f"No thread is left to signal {name}: {format_threads(m, over)} did, and exited."
-    if any(_signals_somewhere(b) for b in stuck):
-        return ""
-    return f"No thread is left to signal {name}."
+        return Note(say("{}: {} did, and exited", nobody, format_threads(m, over)))
+    return None if any(_signals_somewhere(b) for b in stuck) else Note(nobody)
 
 
-def _describe_blocker(m: Machine, agent: Agent) -> str:
+def _helper(m: Machine, signal: Op, agents: list[Agent], waits: Phrase) -> Helper:
+    first = agents[0]
+    several = len(agents) > 1 or len(first.threads) > 1
+    return Helper(format_threads(m, agents), site_of(signal), site_of(first.code[first.pc]), waits, several)
+
+
+def _describe_blocker(m: Machine, agent: Agent) -> Phrase:
     """What an agent is blocked on."""
     match agent.blocked_on:
         case Mbarrier() | Word():
-            return f" on {m.label(agent.blocked_on.address)}"
+            return say(" on {}", Thing(m.label(agent.blocked_on.address)))
         case BarrierState(key=("cluster", *_)):
-            return " at the cluster barrier"
+            return (" at the cluster barrier",)
         case BarrierState(key=("bar", *_, number)):
-            return f" at barrier {number}"
-    return ""
+            return (f" at barrier {number}",)
+    return ()
 
 
 def _signals_somewhere(agent: Agent) -> bool:

@@ -11,10 +11,11 @@ from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import SyncOperation
-from mcheck.engines.protocol.state.vector_clocks import join_clocks, scopes_are_mutual
+from mcheck.engines.protocol.state.vector_clocks import join_clocks
 from mcheck.events.event import Event
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
+from mcheck.ir.scopes import scopes_are_mutual
 
 
 @executes(ops.Fence)

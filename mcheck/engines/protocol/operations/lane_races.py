@@ -34,7 +34,7 @@ def report_lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: O
     entry = catalogue.get(code)
     message = f"{entry.name.replace('-', ' ')} on {first.object}: lanes of {m.name(agent)} write the same bytes"
     m.problems.append(
-        Problem(code, message, (first, second), (agent.index,), len(m.trace), len(m.trace) - 1, entry.remedy)
+        Problem(code, message, (first, second), (agent.index,), len(m.trace), len(m.trace) - 1, (entry.fix,))
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcheck.answers.advice.graph import site_of
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
@@ -29,6 +30,8 @@ from mcheck.events.choices.mbarrier_phases import apply_step
 from mcheck.events.choices.phase_assignment import SIGNALS
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.findings import catalogue
+from mcheck.findings.fix import Fix, Fixes, Note
+from mcheck.findings.phrase import Site, join, say
 from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, continues_after
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
@@ -49,10 +52,10 @@ def mbarrier_at(m: Machine, address: int) -> Mbarrier:
 
 
 def stop_with_misuse(
-    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, missing: str = ""
+    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, fixes: Fixes = ()
 ) -> Undefined:
     """Report a misuse, and return the exception that ends the execution."""
-    m.report_problem(code, text, agent, op, event, missing)
+    m.report_problem(code, text, agent, op, event, fixes)
     if agent is not None:
         m.decisions.append((agent.index, agent.step, "misuses", code))
     return Undefined()
@@ -188,21 +191,21 @@ def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
             m.agents[completions[-1].agent],
             completions[-1].event.op,
             completions[-1].event,
-            _describe_received_bytes(completions),
+            (_describe_received_bytes(completions),),
         )
     ]
 
 
-def _describe_received_bytes(completions: list[SyncOperation]) -> str:
+def _describe_received_bytes(completions: list[SyncOperation]) -> Fix:
     """The fix for unannounced bytes: the bytes that completed in a phase, by source line."""
-    lines: dict[int, int] = {}
+    sizes: dict[Site, int] = {}
     for done in completions:
-        line = done.event.op.span.line if done.event.op.span is not None else 0
-        lines[line] = lines.get(line, 0) - done.effect[1]
-    came = ", ".join(f"{size} by line {line}" for line, size in lines.items())
+        site = site_of(done.event.op)
+        sizes[site] = sizes.get(site, 0) - done.effect[1]
+    came = join([say("{} by {}", str(size), site) for site, size in sizes.items()], ", ", ", ")
     boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
     whole = "; a tensor copy completes its whole box, including the part filled outside the tensor" if boxes else ""
-    return f"{catalogue.get('UB216').remedy} Bytes that completed in this phase: {came}{whole}."
+    return catalogue.get("UB216").fix.noted(Note(say("Bytes that completed in this phase: {}{}", came, whole)))
 
 
 def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
@@ -405,18 +408,7 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
         raise Blocked(bar)  # it arrives once there is an object: see finish_execution
     if bar.state is None:
         assert bar.invalidation is not None
-        m.note_reversal(bar.invalidation, -1, signal.time, True)
-        missed = SyncOperation(
-            agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.clock_index,
-            bar.clock_value(MAX_PHASES),
-        )  # fmt: skip
-        _record_missed_signal(m, bar, signal, missed)
-        text = f"{m.label(bar.address)} is invalidated before this operation signals it"
-        problem = m.make_problem("UB215", text, agent, signal.event.op, signal.event)
-        end = m.make_problem(
-            "UB215", text, m.agents[bar.invalidation.agent], bar.invalidation.event.op, bar.invalidation.event
-        )
-        m.problems.append(replace(problem, accesses=problem.accesses + end.accesses))
+        _miss_invalidated(m, agent, bar, signal, bar.invalidation)
         raise Undefined
     if not _is_next_commit(m, agent, signal):
         raise Blocked(bar)
@@ -432,31 +424,9 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
     if signal.kind == "async-arrive":
         done.kind = "arrive"
     try:
-        after, completed = bar.state, False
-        for k in range(signal.count):
-            if signal.kind == "complete":
-                after, completed = machine.complete_tx(after, signal.tx)
-            else:
-                after, completed = machine.async_arrive_end(after)
-            if completed and k < signal.count - 1:
-                raise Split([(t,) for t in agent.threads])
+        after, completed = _count_signal(bar.state, agent, signal)
     except Misuse as wrong:
-        if len(agent.lanes) > 1:
-            raise Split([(t,) for t in agent.threads]) from None
-        for other in bar.current_operations + bar.previous_operations + bar.waits:
-            m.note_reversal(other, -1, signal.time, True)
-        mbarrier_reordering.note_refused(
-            m,
-            agent,
-            bar,
-            signal.event,
-            bar.current_operations + bar.previous_operations + bar.waits,
-            signal.time,
-            issues=signal.issues,
-        )
-        done.kind = "failed"
-        _record_missed_signal(m, bar, signal, done)
-        check_publication(m, agent, bar, signal.event, [mbarrier_reordering.issue_edges(e) for e in signal.issues])
+        _refuse(m, agent, bar, signal, done)
         raise stop_with_misuse(
             m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event
         ) from None
@@ -478,6 +448,51 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
     if isinstance(signal.event.op, ops.TensorCommit):
         agent.commit_time = join_clocks(signal.time, bar.time) if completed else signal.time
         m.queue.extend(key for key, s in m.signals.items() if _is_commit_of(s, agent) and key not in m.queue)
+
+
+def _count_signal(state: machine.State, agent: Agent, signal: Signal) -> tuple[machine.State, bool]:
+    """The state of an mbarrier after a signal, which may stand for several, and whether it completes the phase. Lanes
+    of which some signal the next phase are told apart; so are those of which one may not signal.
+    """
+    after, completed = state, False
+    try:
+        for k in range(signal.count):
+            if signal.kind == "complete":
+                after, completed = machine.complete_tx(after, signal.tx)
+            else:
+                after, completed = machine.async_arrive_end(after)
+            if completed and k < signal.count - 1:
+                raise Split([(t,) for t in agent.threads])
+    except Misuse:
+        if len(agent.lanes) > 1:
+            raise Split([(t,) for t in agent.threads]) from None
+        raise
+    return after, completed
+
+
+def _miss_invalidated(m: Machine, agent: Agent, bar: Mbarrier, signal: Signal, end: SyncOperation) -> None:
+    """Report a signal of an object that has been invalidated."""
+    m.note_reversal(end, -1, signal.time, True)
+    missed = SyncOperation(
+        agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.clock_index,
+        bar.clock_value(MAX_PHASES),
+    )  # fmt: skip
+    _record_missed_signal(m, bar, signal, missed)
+    text = f"{m.label(bar.address)} is invalidated before this operation signals it"
+    problem = m.make_problem("UB215", text, agent, signal.event.op, signal.event)
+    ends = m.make_problem("UB215", text, m.agents[end.agent], end.event.op, end.event)
+    m.problems.append(replace(problem, accesses=problem.accesses + ends.accesses))
+
+
+def _refuse(m: Machine, agent: Agent, bar: Mbarrier, signal: Signal, done: SyncOperation) -> None:
+    """Record a signal that misuses its object: it may have come before any operation of this phase or the last one."""
+    earlier = bar.current_operations + bar.previous_operations + bar.waits
+    for other in earlier:
+        m.note_reversal(other, -1, signal.time, True)
+    mbarrier_reordering.note_refused(m, agent, bar, signal.event, earlier, signal.time, issues=signal.issues)
+    done.kind = "failed"
+    _record_missed_signal(m, bar, signal, done)
+    check_publication(m, agent, bar, signal.event, [mbarrier_reordering.issue_edges(e) for e in signal.issues])
 
 
 def _record_missed_signal(m: Machine, bar: Mbarrier, signal: Signal, done: SyncOperation) -> None:

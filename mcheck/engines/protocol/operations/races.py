@@ -27,6 +27,7 @@ from mcheck.events.event import Event
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry as Explained
 from mcheck.findings.finding import Access, format_range
+from mcheck.findings.fix import Fixes
 from mcheck.ir.def_use import written_registers
 from mcheck.ir.ops import Await, Load, Op
 
@@ -306,12 +307,12 @@ def report_object_use(m: Machine, code: str, who: int, event: Event, other: Even
         return
     m.reported.add((code, event.op.span))
     agent = m.agents[who]
-    text, hint = _describe_use(m, code, agent, event, other)
-    m.report_problem(code, text, agent, event.op, event if event.mbarrier is not None else None, hint)
+    text, fixes = _describe_use(m, code, agent, event, other)
+    m.report_problem(code, text, agent, event.op, event if event.mbarrier is not None else None, fixes)
 
 
-def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
-    """The message and the fix for a use of an object at the wrong time."""
+def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, Fixes]:
+    """The message and the fixes for a use of an object at the wrong time."""
     address = event.mbarrier.address if event.mbarrier is not None else event.address
     if other is not None and other.mbarrier is not None:
         address = other.mbarrier.address
@@ -319,23 +320,23 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
     match code:
         case "RACE012":
             does = "written" if Tag.W in event.tags else "read"
-            return f"{m.describe_object(event)} is {does} before a griddepcontrol.wait for the grid in front", ""
+            return f"{m.describe_object(event)} is {does} before a griddepcontrol.wait for the grid in front", ()
         case "UB201":
             bar = m.mbarriers.get(address)
-            hint = suggest_publication(m, agent, bar, event.op) if bar is not None else ""
-            return f"{name} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation", hint
+            fixes = suggest_publication(m, agent, bar, event.op) if bar is not None else ()
+            return f"{name} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation", fixes
         case "UB202" | "UB203":
             what = "copies over" if code == "UB203" else "accesses"
-            return f"{what} {name}, which holds an mbarrier at that time or may hold one", ""
+            return f"{what} {name}, which holds an mbarrier at that time or may hold one", ()
         case "UB501":
-            return f"reads {m.describe_object(event)}, whose CTA may end before the copy has read it", ""
+            return f"reads {m.describe_object(event)}, whose CTA may end before the copy has read it", ()
         case "UB502":
-            return f"may use {m.describe_object(event)} after its CTA has ended", ""
+            return f"may use {m.describe_object(event)} after its CTA has ended", ()
         case "UB503":
-            return "uses the shared memory of a CTA that may not have started", ""
+            return "uses the shared memory of a CTA that may not have started", ()
         case "UB504":
-            return f"copies to {m.describe_object(event)}, whose CTA may end before the copy is complete", ""
-    return catalogue.get(code).name.replace("-", " "), ""
+            return f"copies to {m.describe_object(event)}, whose CTA may end before the copy is complete", ()
+    return catalogue.get(code).name.replace("-", " "), ()
 
 
 def _slot(m: Machine, *records: Record) -> str:
@@ -367,7 +368,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
             tuple(sorted({old.agent, new.agent})),
             len(m.trace),
             old.position,
-            advice.fix,
+            advice.fixes,
         )
     )
 

@@ -9,6 +9,7 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.cat.tags import Tag
 from mcheck.effects.registry import EFFECTS
+from mcheck.engines.protocol.execution.checkpoints import Checkpoints
 from mcheck.engines.protocol.execution.executors import EXECUTORS, Blocked, Executor, Undefined
 from mcheck.engines.protocol.execution.machine import Machine, MbarrierObserver, WaitObserver
 from mcheck.engines.protocol.execution.setup import Setup
@@ -68,31 +69,36 @@ def execute(
     observer: MbarrierObserver | None = None,
     choose_agent: ChooseAgent | None = None,
     waits: WaitObserver | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Machine:
     """Run an execution with these steps first, to its end, a deadlock or undefined behaviour.
 
     ``before_step`` is called between two steps with the machine and the agent that makes the next one, ``observer``
     with the operations on mbarriers, ``waits`` with the waits for words. An agent runs as long as it can, unless
-    ``choose_agent`` is given.
+    ``choose_agent`` is given. With ``checkpoints`` of executions with the same agents, it continues from one.
     """
-    m = Machine(setup, prefix, report_object_flags)
+    known = None if checkpoints is None else checkpoints.restore(prefix)
+    m = Machine(setup, prefix, report_object_flags) if known is None else known.machine
     m.observer, m.waits = observer, waits
+    begun, current = (0, 0) if known is None else (known.length, known.agent)
     try:
-        _start(m, before_step, choose_agent)
+        if known is None:
+            _enter_starts(m)
+        current = _replay(m, begun, current, checkpoints)
+        _run_schedule(m, current, before_step, choose_agent)
     except TimeOut:
         raise TimeOut(describe_longest_loop(m)) from None
     drop_findings_left_open(m)
     return m
 
 
-def _start(m: Machine, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None) -> None:
-    """Enter the starts of threads, replay the prefix, and run the schedule."""
+def _enter_starts(m: Machine) -> None:
+    """Enter the starts of threads."""
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # whoever knows of any step of a thread knows of its start
             op = agent.code[0] if agent.code else Exit()
             m.add_event(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.placement[2]))
-    _run_schedule(m, _replay(m), before_step, choose_agent)
 
 
 def run_to_end(m: Machine) -> None:
@@ -152,10 +158,14 @@ def _count_iterations(agent: Agent) -> int:
     return sum(agent.loop_iterations.values()) if agent.loop_iterations else 0
 
 
-def _replay(m: Machine) -> int:
-    """Replay the forced steps; return the agent that made the last one."""
-    current = 0
-    for who, choices in m.prefix:
+def _replay(m: Machine, begun: int, current: int, checkpoints: Checkpoints | None) -> int:
+    """Replay the forced steps but the first ``begun``, the last of which ``current`` made; return the agent that made
+    the last one of all.
+    """
+    for k in range(begun, len(m.prefix)):
+        if checkpoints is not None:
+            checkpoints.offer(k, current, m)
+        who, choices = m.prefix[k]
         for agent in m.agents:  # agents with nothing left to do exit: the trace has no steps for that
             if agent.status == "run" and agent.pc in m.setup.tail_places[agent.index]:
                 _step(m, agent, ())

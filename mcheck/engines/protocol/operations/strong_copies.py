@@ -12,8 +12,8 @@ from mcheck.answers.advice.graph import line_of
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
-from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.ir.ops import BulkCopy
+from mcheck.ir.scopes import scopes_are_mutual
 
 IN_FLIGHT = "RACE014"
 MAY_ORDER = "a strong copy reads what another one has written, which may order more than is followed"

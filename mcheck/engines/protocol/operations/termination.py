@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.graph import site_of
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.delayed_waits import REASON
 from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, word_of
@@ -21,6 +21,8 @@ from mcheck.engines.protocol.state.sync_objects import Mbarrier, Word
 from mcheck.events.event import Event
 from mcheck.events.paths import exits_matter
 from mcheck.findings import catalogue
+from mcheck.findings.fix import Note
+from mcheck.findings.phrase import Phrase, Thing, say
 from mcheck.ir import ops
 from mcheck.ir.ops import Exit
 
@@ -144,21 +146,21 @@ def _report_unwaited_phases(m: Machine, bar: Mbarrier) -> None:
             agent = m.agents[m.agent_of_thread[event.uid[0]]]
             name = m.label(bar.address)
             text = f"arrives in phase {phase} of {name} although no wait has returned true for phase {phase - 1}"
-            more = (
-                ""
-                if bar.state is None
-                else f" {name} expects {bar.state.expected} arrivals{_describe_first_arrival(m, bar, life, phase - 1)}."
-            )
-            m.report_problem("UB212", text, agent, event.op, event, catalogue.get("UB212").remedy + more)
+            fix = catalogue.get("UB212").fix
+            if bar.state is not None:
+                first, count = _describe_first_arrival(m, bar, life, phase - 1), bar.state.expected
+                wants = f"{count} arrival{'s' if count > 1 else ''}"
+                fix = fix.noted(Note(say("{} expects {}{}", Thing(name), wants, first)))
+            m.report_problem("UB212", text, agent, event.op, event, (fix,))
 
 
-def _describe_first_arrival(m: Machine, bar: Mbarrier, life: int, phase: int) -> str:
+def _describe_first_arrival(m: Machine, bar: Mbarrier, life: int, phase: int) -> Phrase:
     """The first arrival in a phase, if there is one."""
     first = bar.first_arrivals.get((life, phase))
     if first is None:
-        return ""
+        return ()
     who = format_threads(m, [m.agents[m.agent_of_thread[first.uid[0]]]])
-    return f"; the first to arrive in phase {phase} was {who}, at line {line_of(first.op)}"
+    return say("; the first to arrive in phase {} was {}, at {}", str(phase), who, site_of(first.op))
 
 
 def _report_lifetime_flags(m: Machine) -> None:

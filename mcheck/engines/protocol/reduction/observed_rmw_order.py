@@ -15,8 +15,8 @@ from mcheck.engines.protocol.incremental.entries import to_mask, union
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Placement, SyncOperation, Word, Write
-from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.events.event import Event
+from mcheck.ir.scopes import scopes_are_mutual
 
 FORGOTTEN = "atomics of earlier rounds, whose order may decide what a later access comes after"
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
+from mcheck.base.declared_state import SHALLOW, Attribute, Unnamed, declare_state, mapped
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Placement, Write
-from mcheck.engines.protocol.state.vector_clocks import Vector, join_clocks, scopes_are_mutual
+from mcheck.engines.protocol.state.vector_clocks import Vector, join_clocks
 from mcheck.events.event import Event
+from mcheck.ir.scopes import scopes_are_mutual
 
 NARROW = frozenset((Tag.RESTRICTED, Tag.MBARRIER_INIT_FENCE))
 """Fences that order some operations only."""
@@ -92,6 +94,16 @@ class Causality:
             if scopes_are_mutual(head.scope, head.place, event.scope or "sys", agent.placement):
                 time = join_clocks(time, head.time)
         self.times[agent.index] = time
+
+
+ASKED_OF_WAITS = Unnamed("asked where words are tracked, at which a proof gives up")
+declare_state(
+    Causality,
+    times=Attribute(SHALLOW, ASKED_OF_WAITS),
+    fences=Attribute(mapped(SHALLOW), ASKED_OF_WAITS),
+    releases=Attribute(SHALLOW, ASKED_OF_WAITS),
+    observed=Attribute(mapped(SHALLOW), ASKED_OF_WAITS),
+)
 
 
 @dataclass(slots=True)

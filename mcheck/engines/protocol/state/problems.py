@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access
+from mcheck.findings.fix import Fixes, Note, ToCome
+from mcheck.findings.waits import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,9 @@ class Problem:
     agents: tuple[int, ...]
     last_step: int
     first_step: int = 0
-    missing: str = ""
+    fixes: Fixes = ()
     section: str = ""
     """The section of the instruction, for rules that its section states."""
-    note: str = ""
-    """A sentence that follows ``missing``."""
+    waits: tuple[Wait, ...] = ()
+    cycle: tuple[ToCome | Note, ...] = ()
+    """Of a deadlock, who has still to signal what: a remark for whichever fix it gets."""

@@ -23,19 +23,3 @@ def raise_clock(a: Vector, index: int, value: int) -> Vector:
     new = a.copy()
     new[index] = value
     return new
-
-
-def scopes_are_mutual(a_scope: str, a: tuple[int, int, int], b_scope: str, b: tuple[int, int, int]) -> bool:
-    """Whether two scopes include each other's threads, which are at (gpu, cluster, cta) ``a`` and ``b``."""
-    return all(_includes(scope, a, b) for scope in (a_scope, b_scope))
-
-
-def _includes(scope: str, a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
-    match scope:
-        case "cta":
-            return a == b
-        case "cluster":
-            return a[:2] == b[:2]
-        case "gpu":
-            return a[0] == b[0]
-    return True

@@ -1,4 +1,4 @@
-/* Device memory: memory of the host. Small allocations begin with a pattern, by which what the program wrote is known. */
+/* Device memory: memory of the host. Its first bytes are a pattern, by which what the program wrote there is known. */
 #include "recorder.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -12,8 +12,7 @@ int allocate(void **out, size_t size, int kind) {
   if (allocated == sizeof allocations / sizeof *allocations) return 2;
   void *memory = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return 2; /* cudaErrorMemoryAllocation */
-  if (size <= MARKED)
-    for (size_t i = 0; i < size; ++i) ((unsigned char *)memory)[i] = PATTERN[i % 16];
+  for (size_t i = 0; i < size && i < MARKED; ++i) ((unsigned char *)memory)[i] = PATTERN[i % 16];
   allocations[allocated++] = (allocation_t){.start = memory, .size = size, .kind = kind, .number = numbered++, .gpu = current_device()};
   *out = memory;
   return 0;
@@ -66,16 +65,25 @@ long long rest(uint64_t pointer) {
   return at ? (long long)((uint64_t)(uintptr_t)at->start + at->size - pointer) : -1;
 }
 
-/* How many first bytes of a small allocation the program has written; 0 for a large one, whose contents are not looked at. */
+static size_t front(const allocation_t *at) { return at->size < MARKED ? at->size : MARKED; }
+
+static int zeros(const char *bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    if (bytes[i]) return 0;
+  return 1;
+}
+
+/* How many first bytes of an allocation are known, since the program has written them. In a large one this is for flags and
+   counters: what it has at its front before the rest, or zeros. Data that go on behind the front are not given. */
 size_t filled(const allocation_t *at) {
-  if (at->size > MARKED || at->foreign) return 0;
-  if (at->used) return at->known;
-  size_t end = 0, same = 0;
-  for (size_t i = 0; i < at->size && same < HOLE; ++i) {
+  if (at->foreign) return 0;
+  size_t end = at->used ? at->known : 0, same = 0;
+  for (size_t i = 0; !at->used && i < front(at) && same < HOLE; ++i) {
     if ((unsigned char)at->start[i] == PATTERN[i % 16]) ++same;
     else same = 0, end = i + 1;
   }
-  return end;
+  if (at->size <= MARKED || end < MARKED) return end;
+  return zeros(at->start, MARKED) ? MARKED : 0;
 }
 
 /* A copy or a fill writes `size` bytes of memory: what kernels left there before counts no more. */
@@ -95,7 +103,7 @@ static allocation_t *numbered_as(unsigned number) { return (allocation_t *)alloc
 /* FNV-1a. */
 static uint64_t digest(const allocation_t *at) {
   uint64_t sum = 0xcbf29ce484222325;
-  for (size_t i = 0; i < at->size && at->size <= MARKED; ++i) sum = (sum ^ (unsigned char)at->start[i]) * 0x100000001b3;
+  for (size_t i = 0; i < front(at); ++i) sum = (sum ^ (unsigned char)at->start[i]) * 0x100000001b3;
   return sum;
 }
 
@@ -108,7 +116,7 @@ void notice(unsigned number) {
 
 static void forget(allocation_t *at) { at->used = 1, at->known = 0, at->digest = digest(at); }
 
-/* The pointers in large memory, whose contents are not written: in so much of it as tables of pointers have. */
+/* The pointers in large memory, of which little is written: in so much of it as tables of pointers have. */
 static void forget_targets(const allocation_t *at) {
   uint64_t low = UINT64_MAX, high = 0, word;
   for (unsigned i = 0; i < allocated; ++i) {

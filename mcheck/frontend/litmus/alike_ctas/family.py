@@ -18,7 +18,7 @@ from mcheck.frontend.litmus.alike_ctas.copies import INSIDE_ONE_CTA, GlobalSide,
 from mcheck.frontend.litmus.alike_ctas.forms import LinearForms
 from mcheck.frontend.litmus.alike_ctas.places import FamilyThread, find_places, threads_of
 from mcheck.frontend.litmus.alike_ctas.registers import Drawn, Registers, Surroundings
-from mcheck.frontend.litmus.alike_ctas.signals import TurnStep, depends_on_number, is_wide_fence, read_turns
+from mcheck.frontend.litmus.alike_ctas.signals import TurnStep, depends_on_number, read_turns
 from mcheck.frontend.litmus.alike_ctas.words import (
     Reduction,
     SharedAccess,
@@ -45,6 +45,7 @@ from mcheck.ir.expr import Const, Expr
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, mbarrier_of, performed_operation
 from mcheck.ir.resolve import expressions
+from mcheck.ir.scopes import is_grid_fence
 from mcheck.ir.type_sizes import type_size
 
 MAX_STATEMENTS = 20_000
@@ -67,7 +68,7 @@ def read_family(
         raise NotAlike(f"the number of CTAs is not {parameter} plus a constant")
     for item in objects.values():
         if item.alias_of is not None or item.copies or item.earlier_grid is not None or item.gpus is not None:
-            raise NotAlike(f"{item.name} is no plain variable", item.span)
+            raise NotAlike(f"{item.name} is not a plain variable", item.span)
     reader = _Reader(objects, parameter, first, end, least=max(0, first + 1 - shift.constant))
     threads = threads_of(roles, first, end)
     while True:  # what varies is found in any order of the statements
@@ -213,7 +214,7 @@ class _Reader:
         elif isinstance(inner, ops.Alu):
             self._compute(inner, where)
         else:
-            if is_wide_fence(inner) and not where.conditional:
+            if is_grid_fence(inner) and not where.conditional:
                 self.fences.add((where.thread.number, -self.left))
             restricted = isinstance(inner, ops.Fence) and inner.restrict not in (None, "mbarrier_init")
             if restricted or where.looped or (isinstance(inner, ops.Barrier) and inner.instance is not None):

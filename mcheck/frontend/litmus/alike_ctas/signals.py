@@ -11,16 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.alike_ctas.places import FamilyThread
 from mcheck.frontend.litmus.alike_ctas.registers import COUNTED_TYPES, SMALL, TICKET
-from mcheck.frontend.litmus.alike_ctas.words import WIDE, check_aligned, initial_value
+from mcheck.frontend.litmus.alike_ctas.words import check_aligned, initial_value
 from mcheck.ir import ops
 from mcheck.ir.cta_family import CTA, FamilyAccess, FamilyTurns, Linear, NotAlike, variable
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.scopes import GRID_SCOPES
 
 MOST = 1 << 21
 """There are fewer CTAs (``mcheck.frontend.litmus.placement.LIMITS``)."""
-FENCES = ("acq_rel", "sc")
-"""Fences that both release and acquire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,6 @@ class TurnStep:
     value: Linear | None
     at: int
     conditional: bool
-
-
-def is_wide_fence(op: Op) -> bool:
-    """Whether a fence releases and acquires between CTAs."""
-    return isinstance(op, ops.Fence) and op.restrict is None and op.sem in FENCES and op.scope in WIDE
 
 
 def depends_on_number(access: FamilyAccess) -> bool:
@@ -101,7 +95,7 @@ def _check_accesses(wait: TurnStep, signal: TurnStep) -> None:
     single = len(load.dsts) == len(store.srcs) == 1 and load.type in COUNTED_TYPES and store.type in COUNTED_TYPES
     if not exact or not single:
         raise NotAlike("a wait for the CTA before is not for one value", wait.op.span)
-    if load.sem == "weak" or load.scope not in WIDE or store.scope not in WIDE:
+    if load.sem == "weak" or load.scope not in GRID_SCOPES or store.scope not in GRID_SCOPES:
         raise NotAlike("CTAs signal by weak accesses, or at a narrow scope", wait.op.span)
 
 

@@ -15,8 +15,8 @@ from mcheck.ir.cta_family import FamilyAccess, FamilyCounter, Linear, NotAlike
 from mcheck.ir.expr import Expr
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.scopes import GRID_SCOPES
 
-WIDE = ("gpu", "sys")
 Word = tuple[str, int]
 """An object and an offset in it."""
 
@@ -129,7 +129,7 @@ class WordsReader:
         last = Linear(first - 1 - self.first).plus(self.end)
         atomic = counting.op
         assert isinstance(atomic, ops.Atomic)
-        if atomic.scope not in WIDE or first >= SMALL:
+        if atomic.scope not in GRID_SCOPES or first >= SMALL:
             raise NotAlike("the counter does not count at scope gpu from a small number on", atomic.span)
         waits = asks = False
         for shared in strong:
@@ -147,7 +147,7 @@ class WordsReader:
                     isinstance(op, ops.Store) and shared.where.last and shared.where.thread is counting.where.thread
                 ):
                     raise NotAlike("the counter is accessed otherwise than by one atomic of each CTA", op.span)
-                if op.sem != "weak" and op.scope not in WIDE:
+                if op.sem != "weak" and op.scope not in GRID_SCOPES:
                     raise NotAlike("the counter is accessed at a narrow scope", op.span)
         if waits and (asks or atomic.dst is not None):
             raise NotAlike("CTAs both wait for the counter and ask for the number drawn", atomic.span)
@@ -178,7 +178,7 @@ def _check_wait(shared: SharedAccess, op: ops.Await, last: Linear) -> None:
         bound = shared.where.linear(right)
         behind = None if bound is None else bound.plus(last, -1)
         ends = {"==": Linear(1), ">=": Linear(1), ">": Linear()}.get(test)
-        if behind is not None and behind == ends and (inner.sem == "weak" or inner.scope in WIDE):
+        if behind is not None and behind == ends and (inner.sem == "weak" or inner.scope in GRID_SCOPES):
             return
     raise NotAlike("a wait for the counter does not end when all CTAs have counted themselves", op.span)
 
@@ -194,7 +194,7 @@ def _check_reduced(made: Sequence[Reduction], weak: Sequence[FamilyAccess]) -> N
         span = each.access.span
         if (each.proxy, each.element, each.access.size) != (one.proxy, one.element, one.access.size):
             raise NotAlike(f"{name} is reduced into by instructions of several kinds", span)
-        if each.scope not in WIDE:
+        if each.scope not in GRID_SCOPES:
             raise NotAlike(f"{name} is reduced into at a narrow scope", span)
         if others and each.access.offset.terms:
             raise NotAlike(f"{name} is accessed weakly, and reduced into at places that differ between CTAs", span)

@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.scale import multicast
 from mcheck.cat import load_model
-from mcheck.checking.check.agreement import engine_findings
 from mcheck.engines.protocol.incremental import indistinguishable
 from mcheck.engines.protocol.incremental.indistinguishable import columns_of
 from mcheck.frontend.litmus import parse
+from tests.engine_findings import engine_findings
 
 LOOP = """  mov.u32 %r1, 0;
 L:

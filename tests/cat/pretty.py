@@ -1,4 +1,4 @@
-"""The pretty-printer of checked models; parsing its output gives the same tree.
+"""A pretty-printer of checked models; parsing its output gives the same tree.
 
 Operands that are products, compositions and the like keep their parentheses even where precedence would do without:
 tools differ in it, and readers do not remember it. Only a union shows its parts bare.

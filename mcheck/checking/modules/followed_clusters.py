@@ -1,0 +1,43 @@
+"""What was followed of a grid: some of its clusters, and the answer about those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from mcheck.answers.result import Answer
+from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass
+from mcheck.findings.finding import Finding
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.simt.trace_extraction import ClusterTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
+    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
+    of global memory, by their numbers among the executed ones. ``late``: there was no time to follow the values that
+    other threads write.
+    """
+
+    answer: Answer
+    scope: str
+    deadlocks: tuple[Finding, ...] = ()
+    waiting: frozenset[int] = frozenset()
+    late: bool = False
+
+
+class Follow(Protocol):
+    """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
+    ``apart`` because it is known that none do. ``trace`` is what they do, if that is known.
+    """
+
+    def __call__(
+        self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False,
+        trace: ClusterTrace | None = None,
+    ) -> Followed | None: ...  # fmt: skip
+
+
+FollowTogether = Callable[[Launch, Limit], Followed | None]
+"""Follows the clusters that a launch, and those beside it, execute together."""

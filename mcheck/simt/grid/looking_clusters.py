@@ -1,0 +1,329 @@
+"""The execution of clusters that look at words of others, whatever they find there.
+
+A *look* is a strong load of global memory at scope gpu or wider. From a look on the lanes of its warp are taken over
+(``mcheck.simt.grid.warp_exploration``) until they do something else than to look, compute and exchange values. Which
+bits of registers are known is kept beside their values, for stores to words have a status beside unknown data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mcheck.base.budget import Limit
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word, low_mask, type_bits
+from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
+from mcheck.ir.scopes import GRID_SCOPES
+from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import Kind
+from mcheck.simt.execution.cluster import EXITED, Cluster, Step
+from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
+from mcheck.simt.grid.cluster_signals import is_draw, trace_signalling, with_threads
+from mcheck.simt.grid.grid_counter import Counter, NotCounted
+from mcheck.simt.grid.known_bits import EVERY, Bits, anything, compute
+from mcheck.simt.grid.others_signal import OthersSignal
+from mcheck.simt.grid.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
+from mcheck.simt.grid.word_values import Stored, Words
+from mcheck.simt.instructions.access_operands import to_generic
+from mcheck.simt.trace_extraction import ClusterTrace
+
+MAX_VISITS = 64
+"""How often a warp may look at the same words at one place, outside of an exploration."""
+FREE = np.uint8(taint.UNKNOWN)
+
+
+@dataclass(slots=True, kw_only=True)
+class OthersLook(OthersSignal):
+    """The watch on an execution of clusters that look at words, the ``found`` ones. With ``follows`` their stores are
+    noted.
+    """
+
+    found: Words
+    check_time: Callable[[], None]
+    follows: bool = True
+    value: Word = field(init=False)
+    unknown: Word = field(init=False)
+    """By register and lane what is known of an unknown value, and which bits are not."""
+    visits: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """How often warps have been taken over, by place, warp and addresses."""
+    meets: dict[int, dict[int, int]] = field(default_factory=dict)
+    """By the first place of a function, where the ways of its branches meet."""
+
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument looks, draws, stores to words, and computations."""
+        self.compiler = compiler
+        self.visits.clear()
+        self.found.memory = compiler.places.memory
+        self.value = np.zeros_like(compiler.lanes.values)
+        self.unknown = np.full_like(compiler.lanes.values, EVERY)
+        if self.follows:
+            for number in self.numbers:
+                self.found.begin(number)
+        out = list(steps)
+        for at, statement, unit in statements(compiler):
+            made = steps[at]
+            if statement.kind is Kind.CALL:
+                raise NotCounted("functions are called", statement.span)
+            if is_look(statement):
+                out[at] = self._explore(unit, at)
+                continue
+            if statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement) and self._may_draw(statement):
+                made = self._draw(unit, statement, made)
+            if _is_word_store(statement):
+                made = self._note_stores(unit, statement, made)
+            if statement.defs:
+                made = self._keep_known(unit, statement, made)
+            if statement.kind is Kind.BRANCH and statement.guard is not None:
+                made = self._explore_unknown(unit, at, statement.guard.register, made)
+            elif statement.kind is Kind.VOTE and isinstance(register := _voted(statement), ptx.Register):
+                made = self._explore_unknown(unit, at, register, made)
+            out[at] = made
+        return out
+
+    def _may_draw(self, statement: ptx.Statement) -> bool:
+        opcode = statement.opcode
+        return opcode.has("add") and opcode.vector == 1 and opcode.type in ("u32", "s32", "u64", "s64")
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def bits(self, unit: Unit, operand: ptx.Operand) -> Bits:
+        """What is known of an operand, in all lanes."""
+        lanes = self.compiler.lanes
+        if isinstance(operand, ptx.Register):
+            row = unit.frame + operand.index
+            free = lanes.quality[row] & FREE != 0
+            return Bits(
+                np.where(free, self.value[row], lanes.values[row]), np.where(free, self.unknown[row], np.uint64(0))
+            )
+        value, quality = self.compiler.fetch(unit, operand)()
+        shape = (lanes.count,)
+        free = np.broadcast_to(quality & FREE != 0, shape)
+        value = np.where(free, np.uint64(0), np.broadcast_to(value, shape))
+        return Bits(value, np.where(free, EVERY, np.uint64(0)))
+
+    def _set(self, row: int, mask: Mask, bits: Bits) -> None:
+        """Set a register of these lanes."""
+        lanes = self.compiler.lanes
+        sure = mask & (bits.unknown == 0)
+        lanes.values[row][sure] = bits.value[sure]
+        lanes.quality[row][sure] = 0
+        rest = mask & ~sure
+        lanes.quality[row][rest] = taint.UNKNOWN_NAMELESS
+        self.value[row][rest], self.unknown[row][rest] = bits.value[rest], bits.unknown[rest]
+
+    def _keep_known(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
+        """A step that keeps which bits of its results are known."""
+        rows = [(unit.frame + r.index, low_mask(type_bits(r.type) or 64)) for r in statement.defs]
+        computes = statement.only_computes and statement.guard is None and self.compiler.is_needed(unit, statement)
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            made = None
+            if computes:
+                lanes = self.compiler.lanes
+                uses = [unit.frame + r.index for r in statement.uses]
+                if any((lanes.quality[row][mask] & FREE).any() for row in uses):
+                    made = compute(statement, lambda o: self.bits(unit, o), mask.shape)
+            done = step(c, mask)
+            for row, _ in rows:
+                self.value[row][mask], self.unknown[row][mask] = 0, EVERY
+            if made is not None and len(made) == len(rows):
+                for (row, width), result in zip(rows, made, strict=True):
+                    free = mask & (c.lanes.quality[row] & FREE != 0)
+                    given = Bits(result.value & width, result.unknown & width)
+                    if (free & (given.unknown != width)).any():
+                        self._set(row, free, given)
+            return done
+
+        return run
+
+    def _note_stores(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
+        size = type_size(statement.opcode.type)
+        source = statement.operands[2 if statement.kind is Kind.ATOMIC else 1]
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            mine = self.compiler.guarded(unit, statement.guard, mask)
+            if self.follows and mine.any():
+                place, given = self.bits(unit, statement.place), self.bits(unit, source)
+                width = low_mask(8 * size)
+                for lane in np.flatnonzero(mine).tolist():
+                    if place.unknown[lane]:
+                        raise NotCounted("an address is not known", statement.span)
+                    value = Bits(given.value[lane : lane + 1] & width, given.unknown[lane : lane + 1] & width)
+                    number = self.numbers[int(c.lanes.cluster[lane])]
+                    at = int(to_generic(place.value[lane : lane + 1])[0])
+                    self.found.store(number, at, Stored(lane, size, value, statement.span))
+            return step(c, mask)
+
+        return run
+
+    # --- looks --------------------------------------------------------------------------------------------------
+
+    def _explore_unknown(self, unit: Unit, at: int, register: ptx.Register, step: Step) -> Step:
+        """A step where warps are taken over in which the value of a predicate is not known."""
+        explore, row = self._explore(unit, at), unit.frame + register.index
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            free = mask & (c.lanes.quality[row] & FREE != 0)
+            warps = np.repeat(free.reshape(-1, WARP).any(axis=1), WARP) & mask
+            if not warps.any():
+                return step(c, mask)
+            rest = mask & ~warps
+            if rest.any():
+                done = step(c, rest)
+                if done is not None:
+                    c.pc[done] = at + 1
+            explore(c, warps)
+            return None
+
+        return run
+
+    def _explore(self, unit: Unit, at: int) -> Step:
+        statement = unit.function.body[at - unit.start]
+
+        def run(c: Cluster, mask: Mask) -> None:
+            c.span = statement.span
+            if unit.start not in self.meets:
+                self.meets[unit.start] = meeting_places(unit.function)
+            for warp in np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist():
+                self._explore_warp(c, unit, at, warp, mask)
+
+        return run
+
+    def _explore_warp(self, c: Cluster, unit: Unit, at: int, warp: int, mask: Mask) -> None:
+        there = slice(warp * WARP, (warp + 1) * WARP)
+        number = self.numbers[int(c.lanes.cluster[warp * WARP])]
+
+        def base(operand: ptx.Operand) -> Bits:
+            found = self.bits(unit, operand)
+            return Bits(found.value[there], found.unknown[there])
+
+        def look(address: int, size: int, final: bool) -> Bits:
+            where = int(to_generic(np.array([address], np.uint64))[0])
+            return self.found.look(number, where, size, c.span, final=final)
+
+        visit = at, warp, tuple(self.bits(unit, _place(unit, at)).value[there].tolist())
+        self.visits[visit] = self.visits.get(visit, 0) + 1
+        if self.visits[visit] > MAX_VISITS:
+            raise NotCounted(ENDLESS, c.span)
+        others = (c.status[there] != EXITED) & ~mask[there]
+        stops = set(unit.function.labels.values()) if others.any() else ()
+        explored = Exploration(unit, self.meets[unit.start], base, look, is_look, self.check_time)
+        place, state = explored.run(at - unit.start, mask[there], stops)
+        if place == at - unit.start:
+            raise NotCounted(NOT_FOLLOWED, c.span)
+        mine = np.zeros_like(mask)
+        mine[there] = mask[there]
+        for row, bits in state.registers.items():
+            whole = anything(64, mask.shape)
+            value, unknown = whole.value.copy(), whole.unknown.copy()
+            value[there], unknown[there] = bits.value, bits.unknown
+            self._set(row, mine, Bits(value, unknown))
+        if not c.path_condition.is_empty:
+            for made in (True, False):
+                c.path_condition.forget(list(state.registers), mine, made=made)
+        c.pc[mine] = unit.start + place
+
+
+def is_look(statement: ptx.Statement) -> bool:
+    """Whether a load may be a look."""
+    opcode = statement.opcode
+    if statement.kind is not Kind.LOAD or not opcode.is_strong or opcode.vector != 1 or opcode.has("mmio"):
+        return False
+    wide = opcode.has("volatile") or opcode.scope in GRID_SCOPES
+    return wide and opcode.space in ("global", "generic") and opcode.type in ("b32", "u32", "s32", "b64", "u64", "s64")
+
+
+def _is_word_store(statement: ptx.Statement) -> bool:
+    """Whether an instruction may store to a word that others look at."""
+    opcode = statement.opcode
+    if opcode.vector != 1 or opcode.space not in ("global", "generic"):
+        return False
+    if statement.kind is Kind.STORE:
+        return opcode.is_strong and type_size(opcode.type) <= 8
+    return statement.kind is Kind.ATOMIC and opcode.has("exch") and type_size(opcode.type) <= 8
+
+
+def _place(unit: Unit, at: int) -> ptx.Operand:
+    """The address of a look, or any operand that is the same each time."""
+    statement = unit.function.body[at - unit.start]
+    return statement.place if statement.kind is Kind.LOAD else ptx.Immediate(0)
+
+
+def _voted(statement: ptx.Statement) -> ptx.Operand:
+    operand = statement.operands[1]
+    return operand.register if isinstance(operand, ptx.Negated) else operand
+
+
+# --- executions -------------------------------------------------------------------------------------------------------
+
+
+def has_looks(module: ptx.Module) -> bool:
+    """Whether a module may look at words."""
+    return any(is_look(s) for function in module.functions.values() for s in function.body)
+
+
+def execute_looking(
+    module: ptx.Module, launch: Launch, cluster: Extent, number: int, ticket: Counter | None, words: Words,
+    shapes: dict[object, int], limit: Limit,
+) -> Execution:  # fmt: skip
+    """What the cluster of a number does but for looks and stores to words, which are noted in ``words``. ``shapes``
+    numbers operations. Raises ``NotCounted``, and ``TicketFound``.
+    """
+    watch = OthersLook(launch, (number,), ticket, found=words, check_time=limit.check)
+    trace = _without_words(trace_signalling(module, launch, (cluster,), watch, limit), words)
+    reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
+    shape = reader.read_program(trace.program)
+    if ticket is not None and reader.drawn != 1:
+        raise NotCounted("a cluster does not draw exactly one ticket")
+    return Execution(cluster, shape, reader.accesses(), lanes_of(trace.program), global_objects(trace.program))
+
+
+def trace_looking(
+    module: ptx.Module, launch: Launch, clusters: Mapping[int, Extent], ticket: Counter | None, words: Words,
+    limit: Limit,
+) -> ClusterTrace:  # fmt: skip
+    """What clusters, by their numbers, do together but for looks and stores to words."""
+    watch = OthersLook(launch, tuple(clusters), ticket, found=words, check_time=limit.check, follows=False)
+    return _without_words(trace_signalling(module, launch, [*clusters.values()], watch, limit), words)
+
+
+def _without_words(trace: ClusterTrace, words: Words) -> ClusterTrace:
+    """The trace without the stores to words."""
+
+    def is_kept(op: Op) -> bool:
+        if not isinstance(op, ops.Store | ops.Atomic) or not isinstance(op.address, Const):
+            return True
+        strong = op.sem != "weak" and op.scope in GRID_SCOPES and op.proxy == "generic" and op.multimem is None
+        return not strong or op.address.value not in words.stored or (isinstance(op, ops.Atomic) and op.op != "exch")
+
+    threads = tuple(replace(t, code=tuple(filter(is_kept, t.code))) for t in trace.program.threads)
+    return replace(trace, program=with_threads(trace.program, threads))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader(AccessReader):
+    """Collects the accesses of one execution, and the draw of its ticket."""
+
+    ticket: Counter | None
+    drawn: int = 0
+
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
+        """Whether an access draws the ticket."""
+        word = self.ticket
+        if word is None or not ((at < word.address + word.size) & (at + size > word.address)).any():
+            return False
+        if not is_draw(op, inner, at, size, word) or len(threads) != 1:
+            raise NotCounted("tickets are accessed otherwise than by one atomic of each cluster", op.span)
+        self.drawn += 1
+        return True

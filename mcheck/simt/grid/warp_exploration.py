@@ -1,0 +1,434 @@
+"""All ways that a warp may go which looks at words of other clusters, whatever it finds there.
+
+    do word = load(state + other); while (status(word) == EMPTY);         // a look
+    sum += value(word);
+    if (status(word) == PREFIX) break;
+
+From a look on, a warp is executed on values of which some bits are known (``known_bits``). Where a branch depends on
+others, both ways are followed, up to the place at which they meet in any case (the immediate post-dominator of the
+branch). There the states are joined: what differs is unknown. Equal states at a branch are followed once, so a loop
+that only repeats a look costs one round. In between, a warp may compute, exchange values, look at words, and fence;
+a way with anything else is refused. So whatever the words hold, the warp does one of the ways that are followed, has no
+effect on memory meanwhile, and leaves a value that the joined state stands for.
+
+*It ends.* From every look the rest of the way is followed once more, with what each word holds in the end, when its
+cluster has ended; no state may occur twice there. A thread that looks forever looks at the last values from some time
+on: that is what a fair scheduler and coherence promise, if the clusters that it looks at end. From the next look on it
+takes one of these ways, which end.
+
+Lanes for which a branch differs, by a value that is known, go one after the other. Where lanes may each go another way,
+they have to be independent: no exchange between lanes is followed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import low_mask, type_bits
+from mcheck.frontend.ptx.module import operand_registers
+from mcheck.isa.kinds import Kind
+from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.execution.register_reads import places_after
+from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.known_bits import EVERY, ONE, ZERO, Bits, anything, compute, known
+
+Lanes = NDArray[np.bool_]
+"""Lanes of a warp."""
+QUIET = frozenset((Kind.SLEEP, Kind.EVENT, Kind.FENCE))
+MAX_STEPS = 400_000
+"""Maximum number of instructions of one exploration."""
+FULL = (1 << WARP) - 1
+NOT_FOLLOWED = "what a thread does depends on what it finds in words of other clusters"
+ENDLESS = "a loop may look at words of other clusters forever"
+END = -1
+
+
+def meeting_places(function: ptx.Function) -> dict[int, int]:
+    """By place, the one at which all ways from it meet first: its immediate post-dominator; ``END`` behind the code."""
+    graph = nx.DiGraph()
+    graph.add_node(END)
+    for k, statement in enumerate(function.body):
+        if statement.kind is Kind.INDEXED_BRANCH:
+            return {}
+        for following in places_after(function, k):
+            graph.add_edge(following if following < len(function.body) else END, k)
+        if statement.kind in (Kind.RETURN, Kind.EXIT, Kind.TRAP):
+            graph.add_edge(END, k)
+    found: dict[int, int] = nx.immediate_dominators(graph, END)
+    return found
+
+
+@dataclass(slots=True)
+class State:
+    """The registers of a warp that have been written since the exploration began, by row, and in which lanes each is
+    the same, known or not.
+    """
+
+    registers: dict[int, Bits] = field(default_factory=dict)
+    uniform: dict[int, Lanes] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """A copy."""
+        return State(dict(self.registers), dict(self.uniform))
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal states."""
+        rows = sorted(self.registers)
+        return tuple((r, self.registers[r].value.tobytes(), self.registers[r].unknown.tobytes()) for r in rows)
+
+
+Look = Callable[[int, int, bool], Bits]
+"""What the word of an address and a size may hold, or holds in the end."""
+
+
+@dataclass(slots=True)
+class Exploration:
+    """The exploration of the ways of one warp from a place in a function."""
+
+    unit: Unit
+    meets: dict[int, int]
+    base: Callable[[ptx.Operand], Bits]
+    """What an operand holds at the beginning, in the lanes of the warp."""
+    look: Look
+    is_look: Callable[[ptx.Statement], bool]
+    check_time: Callable[[], None]
+    steps: int = 0
+    ended: set[tuple[object, ...]] = field(default_factory=set)
+    """The states at looks from which all ways are known to end."""
+
+    def run(self, at: int, mask: Lanes, stops: Collection[int]) -> tuple[int, State]:
+        """Follow the lanes of a warp from a place to the first one that has to be executed otherwise, or one of the
+        ``stops`` where other lanes may join them; returns that, and the state. Raises ``NotCounted``.
+        """
+        state, start, seen = State(), at, set[tuple[object, ...]]()
+        while at < len(self.unit.function.body) and (at == start or at not in stops):
+            statement = self.unit.function.body[at]
+            if statement.kind is Kind.BRANCH:
+                following = self._branch(at, statement, state, mask)
+                if following is None:
+                    if not self._free(statement, state, mask):
+                        break  # lanes diverge, by what is known
+                    at, state = self._fork(at, state, mask, final=False, apart=False)
+                    continue
+                if following <= at:
+                    key = at, *state.key()
+                    if key in seen:
+                        raise NotCounted(ENDLESS, statement.span)
+                    seen.add(key)
+                at = following
+            elif not self._step(at, statement, state, mask, None, final=False, apart=False):
+                break
+            else:
+                at += 1
+        return at, state
+
+    # --- several ways ---------------------------------------------------------------------------------------------
+
+    def _fork(self, at: int, state: State, mask: Lanes, *, final: bool, apart: bool) -> tuple[int, State]:
+        """Follow all ways from a branch to where they meet; returns that place, and the joined state."""
+        end = self.meets.get(at, END)
+        if end == END:
+            raise NotCounted(NOT_FOLLOWED, self.unit.function.body[at].span)
+        mixed = not self._same_way(at, state, mask)
+        found = self._follow(at, state, mask, end, final=final, apart=apart or mixed)
+        return end, self._join(found, mixed=mixed)
+
+    def _join(self, found: list[State], *, mixed: bool) -> State:
+        """What holds in all of these states; ``mixed``: each lane may be in another one."""
+        joined = found[0]
+        for other in found[1:]:
+            for row in other.registers.keys() | joined.registers.keys():
+                joined.registers[row] = self._row(joined, row).join(self._row(other, row))
+                joined.uniform[row] = self._uniform_row(joined, row) & self._uniform_row(other, row)
+        if mixed:
+            joined.uniform.clear()
+        return joined
+
+    def _follow(self, at: int, state: State, mask: Lanes, end: int, *, final: bool, apart: bool) -> list[State]:
+        """The states in which lanes come to ``end`` from a place at which they may go several ways."""
+        todo, seen, found = [(at, state)], set[tuple[object, ...]](), dict[tuple[object, ...], State]()
+        while todo:
+            at, state = todo.pop()
+            while at != end:
+                if at >= len(self.unit.function.body):
+                    raise NotCounted(NOT_FOLLOWED, self.unit.function.body[-1].span)
+                statement = self.unit.function.body[at]
+                if statement.kind is not Kind.BRANCH:
+                    if not self._step(at, statement, state, mask, end, final=final, apart=apart):
+                        raise NotCounted(NOT_FOLLOWED, statement.span)
+                    at += 1
+                    continue
+                following = self._branch(at, statement, state, mask)
+                if following is not None and following > at:
+                    at = following
+                    continue
+                if following is None and not self._free(statement, state, mask):
+                    if not final:
+                        self._check_end(at, state, mask, end, apart=apart)
+                    at, state = self._diverge(at, state, mask, final=final, apart=apart)
+                    continue
+                if following is None and not apart and not self._same_way(at, state, mask):
+                    at, state = self._fork(at, state, mask, final=final, apart=False)
+                    continue
+                key = at, *state.key()
+                if key in seen:
+                    if final:
+                        raise NotCounted(ENDLESS, statement.span)
+                    break
+                seen.add(key)
+                if following is not None:
+                    at = following
+                    continue
+                taken, stays = self._ways(at, statement)
+                todo.append((taken, state.copy()))
+                at = stays
+            else:
+                found.setdefault(state.key(), state)
+        if not found:
+            raise NotCounted(ENDLESS, self.unit.function.body[end].span)
+        return list(found.values())
+
+    def _diverge(self, at: int, state: State, mask: Lanes, *, final: bool, apart: bool) -> tuple[int, State]:
+        """Let lanes whose ways are known, and differ, go one after the other to where they meet."""
+        statement, end = self.unit.function.body[at], self.meets.get(at, END)
+        assert statement.guard is not None
+        if end == END:
+            raise NotCounted(NOT_FOLLOWED, statement.span)
+        takes = self._guard(statement.guard, state)
+        taken, stays = self._ways(at, statement)
+        for place, some in ((taken, mask & (takes.value != 0)), (stays, mask & (takes.value == 0))):
+            ways = self._follow(place, state.copy(), some, end, final=final, apart=apart)
+            state = self._join(ways, mixed=apart)
+        return end, state
+
+    def _check_end(self, at: int, state: State, mask: Lanes, end: int, *, apart: bool) -> None:
+        """Check that all ways from a place end once the words hold their last values. Raises ``NotCounted``."""
+        key = (end, at, mask.tobytes(), *state.key())
+        if key not in self.ended:
+            self.ended.add(key)
+            self._follow(at, state.copy(), mask, end, final=True, apart=apart)
+
+    # --- one instruction ------------------------------------------------------------------------------------------
+
+    def _step(
+        self, at: int, statement: ptx.Statement, state: State, mask: Lanes, end: int | None, *, final: bool, apart: bool
+    ) -> bool:
+        """Execute an instruction that is no branch; ``False`` if it is none that is followed here."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise NotCounted(ENDLESS, statement.span)
+        if not self.steps % 256:
+            self.check_time()
+        kind = statement.kind
+        if kind in QUIET:
+            return True
+        results: list[Bits] | None
+        same = np.zeros_like(mask)
+        mine = mask
+        if statement.guard is not None:
+            guard = self._guard(statement.guard, state)
+            mine = mask & ((guard.value != 0) | (guard.unknown != 0))
+        if statement.only_computes:
+            results = compute(statement, lambda o: self._operand(o, state), (WARP,))
+            if statement.guard is None and self._reads_same(statement, state, mask):
+                same = mask
+        elif self.is_look(statement):
+            if statement.guard is not None and (guard.unknown[mask] != 0).any():
+                return False
+            if end is not None and not final and mine.any():
+                self._check_end(at, state, mask, end, apart=apart)
+            results = self._load(statement, state, mine, final=final)
+            if results is None:
+                return False
+            if int(np.count_nonzero(mine)) == 1:
+                same = mine
+        elif kind in (Kind.SHUFFLE, Kind.VOTE, Kind.WARP_REDUCTION, Kind.MATCH, Kind.WARP_BARRIER):
+            if apart or statement.guard is not None or not self._all_come(statement, state, mask):
+                return False
+            results, everywhere = self._exchange(statement, state, mask)
+            same = mask if everywhere else same
+        else:
+            return False
+        targets = statement.defs
+        if results is None or len(results) != len(targets):
+            results = [anything(64, (WARP,)) for _ in targets]
+        for register, result in zip(targets, results, strict=True):
+            row, width = self.unit.frame + register.index, low_mask(type_bits(register.type) or 64)
+            made = Bits(
+                np.broadcast_to(result.value & width, (WARP,)), np.broadcast_to(result.unknown & width, (WARP,))
+            )
+            before = self._row(state, row)
+            if statement.guard is not None:
+                made = made.where(guard.unknown == 0, made.join(before))
+            state.registers[row] = made.where(mine, before)
+            state.uniform[row] = same
+        return True
+
+    def _load(self, statement: ptx.Statement, state: State, mine: Lanes, *, final: bool) -> list[Bits] | None:
+        address = self._operand(statement.place, state)
+        if (address.unknown[mine] != 0).any():
+            return None
+        size = type_bits(statement.opcode.type) // 8
+        value, unknown = np.zeros(WARP, np.uint64), np.zeros(WARP, np.uint64)
+        for lane in np.flatnonzero(mine).tolist():
+            held = self.look(int(np.broadcast_to(address.value, (WARP,))[lane]), size, final)
+            value[lane], unknown[lane] = held.value[0], held.unknown[0]
+        if statement.opcode.type[0] == "s" and size < 8:
+            return None
+        return [Bits(value, unknown)]
+
+    def _all_come(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
+        """Whether the lanes that an instruction is for are those that are here."""
+        members = self._operand(statement.operands[-1], state)
+        here = sum(1 << k for k in np.flatnonzero(mask).tolist())
+        given = np.broadcast_to(members.value, mask.shape)[mask]
+        return not members.unknown.any() and bool((given & np.uint64(FULL) == here).all())
+
+    def _exchange(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
+        """The results of an exchange between lanes, and whether all get the same one."""
+        if statement.kind is Kind.VOTE:
+            return self._vote(statement, state, mask)
+        if statement.kind is Kind.SHUFFLE:
+            return self._shuffle(statement, state, mask)
+        return None, statement.kind is Kind.WARP_REDUCTION
+
+    def _vote(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
+        given = self._operand(statement.operands[1], state)
+        unknown = np.broadcast_to(given.unknown != 0, mask.shape) & mask
+        yes = np.broadcast_to(given.value != 0, mask.shape) & mask & ~unknown
+        no = mask & ~yes & ~unknown
+        whole = np.zeros(WARP, np.uint64)
+        mode = statement.opcode.choice(("any", "all", "uni", "ballot"))
+        if mode == "ballot":
+            bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
+            value, doubt = np.bitwise_or.reduce(bits[yes], initial=0), np.bitwise_or.reduce(bits[unknown], initial=0)
+            return [Bits(whole + np.uint64(value), whole + np.uint64(doubt))], True
+        sure: bool | None = None
+        if mode == "any":
+            sure = True if yes.any() else None if unknown.any() else False
+        elif mode == "all":
+            sure = False if no.any() else None if unknown.any() else True
+        elif yes.any() and no.any():
+            sure = False
+        elif not unknown.any():
+            sure = True
+        return [anything(1, (WARP,)) if sure is None else known(whole + np.uint64(sure))], True
+
+    def _shuffle(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
+        given, by, clamps = (self._operand(o, state) for o in statement.operands[1:4])
+        if by.unknown.any() or clamps.unknown.any():
+            return None, False
+        lane = np.arange(WARP)
+        step, c = (np.broadcast_to(x.value, (WARP,)).astype(np.int64) for x in (by, clamps))
+        step, clamp, segment = step & 31, c & 31, c >> 8 & 31
+        least = lane & segment
+        most = least | clamp & ~segment & 31
+        mode = statement.opcode.choice(("up", "down", "bfly", "idx"))
+        if mode == "up":
+            source, inside = lane - step, lane - step >= most
+        elif mode == "down":
+            source, inside = lane + step, lane + step <= most
+        elif mode == "bfly":
+            source, inside = lane ^ step, (lane ^ step) <= most
+        else:
+            source = least | step & ~segment & 31
+            inside = source <= most
+        source = np.where(inside, source, lane)
+        there = mask[source]
+        value, unknown = (np.broadcast_to(x, (WARP,))[source] for x in (given.value, given.unknown))
+        result = Bits(np.where(there, value, ZERO), np.where(there, unknown, EVERY))
+        one = len(np.unique(source[mask])) == 1 and bool(there[mask].all())
+        made = [result, known(inside.astype(np.uint64))]
+        return made[: len(statement.defs)], one and len(statement.defs) == 1
+
+    # --- branches -------------------------------------------------------------------------------------------------
+
+    def _ways(self, at: int, statement: ptx.Statement) -> tuple[int, int]:
+        label = statement.operands[0]
+        assert isinstance(label, ptx.Label)
+        return self.unit.function.labels[label.name], at + 1
+
+    def _branch(self, at: int, statement: ptx.Statement, state: State, mask: Lanes) -> int | None:
+        """Where all lanes go on; ``None`` if that is not known, or not the same."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise NotCounted(ENDLESS, statement.span)
+        taken, stays = self._ways(at, statement)
+        if statement.guard is None:
+            return taken
+        guard = self._guard(statement.guard, state)
+        if (guard.unknown[mask] != 0).any():
+            return None
+        takes = guard.value[mask] != 0
+        return taken if takes.all() else stays if not takes.any() else None
+
+    def _free(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
+        """Whether the way of a lane is unknown."""
+        assert statement.guard is not None
+        return bool((self._guard(statement.guard, state).unknown[mask] != 0).any())
+
+    def _same_way(self, at: int, state: State, mask: Lanes) -> bool:
+        """Whether all lanes go the same way, whichever it is."""
+        guard = self.unit.function.body[at].guard
+        assert guard is not None
+        if np.count_nonzero(mask) == 1:
+            return True
+        row = self.unit.frame + guard.register.index
+        return bool(self._uniform_row(state, row)[mask].all())
+
+    # --- operands -------------------------------------------------------------------------------------------------
+
+    def _row(self, state: State, row: int) -> Bits:
+        found = state.registers.get(row)
+        return self.base_row(row) if found is None else found
+
+    def base_row(self, row: int) -> Bits:
+        """A register at the beginning."""
+        return self.base(ptx.Register("", "b64", row - self.unit.frame))
+
+    def _uniform_row(self, state: State, row: int) -> Lanes:
+        return state.uniform.get(row, np.zeros(WARP, np.bool_))
+
+    def _reads_same(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
+        """Whether an instruction reads the same in all of these lanes."""
+        for operand in statement.operands[1:]:
+            registers = list(operand_registers(operand))
+            if not registers:
+                found = self._operand(operand, state)
+                value = np.broadcast_to(found.value, mask.shape)[mask]
+                if found.unknown.any() or (value != value[0]).any():
+                    return False
+            for register in registers:
+                row = self.unit.frame + register.index
+                bits = self._row(state, row)
+                value, unknown = bits.value[mask], bits.unknown[mask]
+                if (unknown == 0).all() and (value == value[0]).all():
+                    continue
+                if not self._uniform_row(state, row)[mask].all():
+                    return False
+        return True
+
+    def _guard(self, guard: ptx.Guard, state: State) -> Bits:
+        found = self._row(state, self.unit.frame + guard.register.index)
+        if not guard.negated:
+            return found
+        return Bits(np.where(found.unknown != 0, ZERO, found.value ^ ONE), found.unknown)
+
+    def _operand(self, operand: ptx.Operand, state: State) -> Bits:
+        match operand:
+            case ptx.Register():
+                return self._row(state, self.unit.frame + operand.index)
+            case ptx.Negated(register):
+                return self._guard(ptx.Guard(register, negated=True), state)
+            case ptx.Address(ptx.Register() as base, offset, _):
+                found = self._row(state, self.unit.frame + base.index)
+                return replace(found, value=found.value + np.uint64(offset & (1 << 64) - 1))
+            case _:
+                return self.base(operand)

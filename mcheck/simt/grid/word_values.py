@@ -1,0 +1,112 @@
+"""The words by which clusters tell each other how far they are: who stores what to them, and who loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass as record
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.ir.memory import MemoryMap
+from mcheck.simt.grid.cluster_accesses import Execution
+from mcheck.simt.grid.grid_counter import NotCounted, counter_at
+from mcheck.simt.grid.known_bits import Bits, anything, known
+
+MIXED = "threads of several clusters store to a word that others wait for"
+LATER = "a cluster looks at a word that it, or a later one, stores to afterwards"
+NOT_GIVEN = "the initial value of a word that clusters look at is not given"
+
+
+@record(frozen=True, slots=True)
+class Stored:
+    """A store to a word: by which lane of its cluster, of how many bytes, and what is known of the value."""
+
+    lane: int
+    size: int
+    value: Bits
+    span: Span | None
+
+
+@dataclass(slots=True)
+class Words:
+    """What the clusters so far, executed in their order, store to words and load from them."""
+
+    launch: Launch
+    memory: MemoryMap = field(default_factory=lambda: MemoryMap(()))
+    owners: dict[int, int] = field(default_factory=dict)
+    """By address of a word that is stored to, the cluster that does."""
+    stored: dict[int, list[Stored]] = field(default_factory=dict)
+    """By address, the stores of its owner, in their order."""
+    looked: dict[int, int] = field(default_factory=dict)
+    """The words that are looked at, by address, and their sizes."""
+    lookers: dict[int, int] = field(default_factory=dict)
+    """By address, the first cluster that looks at the word."""
+    kept: dict[int, tuple[Bits, Bits]] = field(default_factory=dict)
+    """What words that are complete may hold, and what they hold in the end."""
+
+    def begin(self, cluster: int) -> None:
+        """Forget what a cluster has stored in an execution that is begun again."""
+        for address in [a for a, owner in self.owners.items() if owner == cluster]:
+            del self.owners[address], self.stored[address]
+            self.kept.pop(address, None)
+
+    def store(self, cluster: int, address: int, one: Stored) -> None:
+        """A cluster stores to a word. Raises ``NotCounted`` if another one does, or if one up to it has looked at it
+        before: what it found there was not complete.
+        """
+        if self.owners.setdefault(address, cluster) != cluster:
+            raise NotCounted(MIXED, one.span)
+        if self.lookers.get(address, cluster + 1) <= cluster:
+            raise NotCounted(LATER, one.span)
+        self.kept.pop(address, None)
+        self.stored.setdefault(address, []).append(one)
+
+    def look(self, cluster: int, address: int, size: int, span: Span | None, *, final: bool) -> Bits:
+        """What a word may hold when a cluster looks at it; ``final``: what it holds in the end. Raises
+        ``NotCounted``.
+        """
+        if self.looked.setdefault(address, size) != size:
+            raise NotCounted("a word is accessed in several sizes", span)
+        self.lookers.setdefault(address, cluster)
+        if self.owners.get(address) == cluster:
+            raise NotCounted("a cluster looks at a word of its own", span)
+        if address not in self.kept:
+            self.kept[address] = self._values(address, size, span)
+        return self.kept[address][final]
+
+    def _values(self, address: int, size: int, span: Span | None) -> tuple[Bits, Bits]:
+        given = counter_at(self.launch, self.memory, address, size)
+        if given is None:
+            raise NotCounted(NOT_GIVEN, span)
+        may = last = known(np.array([given.first], np.uint64))
+        for one in self.stored.get(address, []):
+            last = one.value
+            may = may.join(last)
+        if len({one.lane for one in self.stored.get(address, [])}) > 1:
+            last = anything(8 * size, (1,))
+        return may, last
+
+    def check(self, executions: Sequence[Execution]) -> None:
+        """Check that words are stored to as they are looked at, and that nothing else of what these executions do
+        accesses them. Raises ``NotCounted``.
+        """
+        sizes = {at: one.size for at, stores in self.stored.items() for one in stores} | self.looked
+        for address, stores in self.stored.items():
+            for one in stores:
+                if one.size != sizes[address]:
+                    raise NotCounted("a word is accessed in several sizes", one.span)
+        starts = np.array(sorted(sizes), np.int64)
+        ends = starts + np.array([sizes[at] for at in starts.tolist()], np.int64)
+        if (starts[1:] < ends[:-1]).any():
+            raise NotCounted("words that clusters look at overlap")
+        for execution in executions if len(starts) else ():
+            found = execution.accesses
+            # Words keep apart, so the last one that begins before an access ends is the one that it may meet.
+            place = np.searchsorted(starts, found.ends, side="left") - 1
+            meets = (place >= 0) & (ends[place] > found.starts)
+            if meets.any():
+                span = found.spans[int(np.flatnonzero(meets)[0])]
+                raise NotCounted("a word that clusters look at is accessed otherwise", span)
