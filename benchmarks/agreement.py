@@ -4,6 +4,7 @@
     python -m benchmarks.agreement [--programs N]   random programs, every engine
     python -m benchmarks.agreement --metamorphic N  pairs of random programs whose answers are related
     python -m benchmarks.agreement --edited N       edited cat models over tests of litmus/
+    python -m benchmarks.agreement --modules N      random programs, each as a litmus test and as a PTX module
     python -m benchmarks.agreement PATH...          litmus tests: files, folders (but kernels), tables MODEL-NAME.csv
     python -m benchmarks.agreement --table FILE...  the counts that were kept with --state, as a table
 
@@ -31,6 +32,7 @@ from tests.fuzz.comparisons import Plan, account, compare_pair, compare_program
 from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, LIMIT, contradictions, model_of, run_engines
 from tests.fuzz.programs import FAMILIES
 from tests.fuzz.record import Record, kept, resume, run_items, table
+from tests.fuzz.two_forms import compare_forms
 
 SUITES = Path(__file__).resolve().parent.parent / "litmus"
 
@@ -68,6 +70,8 @@ def chosen(options: argparse.Namespace) -> tuple[str, int, Callable[[Plan, int, 
         return "metamorphic pairs", options.metamorphic, compare_pair
     if options.edited is not None:
         return "edited models", options.edited, edited_models.comparison(edited_models.suites(SUITES))
+    if options.modules is not None:
+        return "modules", options.modules, compare_forms
     return "random programs", options.programs, compare_program
 
 
@@ -79,6 +83,7 @@ def arguments() -> argparse.ArgumentParser:
     which.add_argument("--programs", type=int, default=20000, metavar="N")
     which.add_argument("--metamorphic", type=int, metavar="N")
     which.add_argument("--edited", type=int, metavar="N")
+    which.add_argument("--modules", type=int, metavar="N")
     which.add_argument("--table", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--families", default="", help=f"some of {','.join(FAMILIES)}")
     parser.add_argument("--engines", default=",".join(ENGINES))

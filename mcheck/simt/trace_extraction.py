@@ -289,6 +289,9 @@ class Runner:
             store.zero(SYSTEM_BYTES)
             cluster.recorded.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
+        cluster.check_assumed_failures(lanes.exists)
+        for lane in list(cluster.assumed_failures.by_lane):
+            cluster.recorded.append_polls(lane, None)
         cluster.confirm_meetings(lanes.exists)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
             cluster.recorded.assumptions[INITIALISED.format(", ".join(initialised))] = None

@@ -76,6 +76,10 @@ SPOKEN_OF = {
         "mbarrier.init", "noComplete", "arrive_drop", "arrive.expect_tx", "complete_tx", "arrive.noinc.shared",
         "cp.async.bulk", "test_wait.parity", "try_wait.shared", "inval", "[b2]", "], 2;", "barrier.sync 0;", "@%p",
     ),
+    "polled": (
+        "await mbarrier", "test_wait.parity.relaxed", "vote.sync", "shfl.sync", "bar.warp.sync", "if (%laneid == 0)",
+        "cp.async.bulk", "cp.async.wait_group 0", "ld.volatile", "atom.", "red.", "bra L", "lane 0..2",
+    ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
 

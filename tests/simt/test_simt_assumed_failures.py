@@ -139,6 +139,85 @@ def test_an_answer_that_decides_more_is_not_proved(wait: str) -> None:
     assert _check(wait).verdict in ("finding", "bounded", "unknown")
 
 
+TWO = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry two()
+{
+	.reg .pred %p;
+	.reg .b32 %r<4>;
+	.reg .b64 %d;
+	.shared .align 8 .b64 full;
+	.shared .b32 x;
+	mov.u32 %r0, %tid.x;
+	setp.eq.u32 %p, %r0, 0;
+	@%p bra FIRST;
+	setp.eq.u32 %p, %r0, 32;
+	@%p bra SECOND;
+	ret;
+FIRST:
+	mbarrier.init.shared::cta.b64 [full], 1;
+	// first
+	st.shared.u32 [x], 1;
+	mbarrier.arrive.shared::cta.b64 _, [full];
+	ret;
+SECOND:
+	// second
+	ret;
+}
+"""
+READ = "ld.shared.u32 %r2, [x];"
+
+
+def poll_then(between: str, parity: int) -> str:
+    """A poll, something, and the wait that the poll saves if it succeeds."""
+    return f"""{STRONG} %p, [full], {parity};
+	{between}
+	@%p bra OVER;
+AGAIN:
+	{STRONG} %p, [full], {parity};
+	@!%p bra AGAIN;
+OVER:"""
+
+
+AWAITED = f"""FREE:
+	{STRONG} %p, [full], 0;
+	@!%p bra FREE;"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdicts"),
+    [
+        pytest.param("bar.sync 0;", "bar.sync 0;" + poll_then("", 0) + READ, ("proved",), id="right"),
+        pytest.param(
+            "bar.sync 0;" + AWAITED, "bar.sync 0;" + poll_then("mbarrier.arrive.shared::cta.b64 _, [full];", 1) + READ,
+            ("finding", "bounded"), id="the own arrival makes it another phase",
+        ),
+        pytest.param(
+            "bar.sync 0;" + AWAITED + "bar.sync 0;",
+            "bar.sync 0;mbarrier.arrive.shared::cta.b64 _, [full];" + poll_then("bar.sync 0;", 1) + READ,
+            ("finding", "bounded"), id="a barrier behind the poll",
+        ),
+        pytest.param("bar.sync 0;", poll_then("bar.sync 0;", 0) + READ, ("finding",), id="before the init"),
+        pytest.param(
+            "bar.sync 0;", f"bar.sync 0;{STRONG} %p, [full], 0; @%p st.shared.u32 [x], 2;", ("finding", "bounded"),
+            id="a poll for a last store",
+        ),
+        pytest.param(
+            "bar.sync 0;", f"bar.sync 0;{STRONG} %p, [full], 1; @!%p bra OVER; st.shared.u32 [x], 2; OVER:",
+            ("finding", "bounded"), id="a poll for a last block",
+        ),
+        pytest.param(
+            "bar.sync 0;", "bar.sync 0;mov.b64 %d, 0;mbarrier.test_wait.shared::cta.b64 %p, [full], %d;", ("finding",),
+            id="no state",
+        ),
+    ],
+)  # fmt: skip
+def test_a_poll_is_about_the_phase_of_the_wait(first: str, second: str, verdicts: tuple[str, ...]) -> None:
+    text = TWO.replace("// first", first).replace("// second", second)
+    assert check(text, {"grid": [1], "block": [33], "params": {}}).verdict in verdicts
+
+
 def _check(wait: str) -> Result:
     buffers = {"source": {"buffer": 128}, "target": {"buffer": 128}}
     return check(COPY.replace("// wait", wait), {"grid": [1], "block": [32], "params": buffers})

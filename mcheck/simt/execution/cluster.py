@@ -105,7 +105,6 @@ class Cluster:
     """By CTA and barrier, who has arrived, with the thread count and whether they block there."""
     standing: Mask = field(init=False)
     arrived: Mask = field(init=False)
-    assumed_failures: AssumedFailures = field(default_factory=AssumedFailures)
     chosen_spans: dict[int, Span] = field(default_factory=dict)
     """Places whose way is unknown and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
     choice_counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
@@ -446,6 +445,11 @@ class Cluster:
                 way &= np.arange(self.lanes.count) % 2 == 1
         self.path_condition.choose(row, unknown & way, holds=True)
         self.path_condition.choose(row, unknown & ~way, holds=False)
+
+    @property
+    def assumed_failures(self) -> AssumedFailures:
+        """The polls that are assumed to fail."""
+        return self.recorded.polls
 
     def check_assumed_failures(self, mask: Mask) -> None:
         """Check that no answer of a poll has decided about an operation of these lanes."""

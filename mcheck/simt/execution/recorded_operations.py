@@ -16,6 +16,7 @@ from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
 from mcheck.ir.ops import AssumedValue, Atomic, Await, Load, Op, Store, UnknownContinuation, performed_operation
 from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.assumed_failures import AssumedFailures
 from mcheck.simt.execution.forced_values import AccessId, Observation
 from mcheck.simt.execution.lanes import WARP
 
@@ -75,6 +76,7 @@ class RecordedOperations:
     """Whether the order of this run is possible."""
     early_accesses: dict[tuple[object, ...], Any] = field(default_factory=dict)
     """Accesses before a wait for the preceding grids (``mcheck.simt.traces.dependent_grids.Early``), by location."""
+    polls: AssumedFailures = field(default_factory=AssumedFailures)
     has_conflicting_stores: bool = False
     """Whether lanes stored to one place by one instruction, with values that may differ."""
 
@@ -212,11 +214,19 @@ class RecordedOperations:
         return list({id(op): op for code in codes for op in code}.values())
 
     def append(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
-        """Append one operation to these lanes."""
-        code = self.code
+        """Append one operation to these lanes, behind the polls that it outdates."""
+        code, polled = self.code, self.polls.by_lane
         for lane in lanes if isinstance(lanes, list) else np.asarray(lanes).tolist():
+            if polled and lane in polled:
+                self.append_polls(lane, op)
             code[lane].append(op)
         self.operations += len(lanes)
+
+    def append_polls(self, lane: int, following: Op | None) -> None:
+        """Append the polls of a lane that its next operation, or its end, outdates."""
+        found = self.polls.outdate(lane, following)
+        self.code[lane] += found
+        self.operations += len(found)
 
     def intern(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
         """The operation of a key, made once (hash consing)."""

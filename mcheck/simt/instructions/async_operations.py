@@ -20,7 +20,7 @@ from mcheck.semantics import mbarrier
 from mcheck.semantics.tensor_footprint import box_bytes, extent
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
-from mcheck.simt.execution.assumed_failures import POLL_DECIDES, FailedPoll
+from mcheck.simt.execution.assumed_failures import FailedPoll
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
@@ -178,9 +178,9 @@ def _waits(
     for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
         waiting = op
         if c.assumed_failures.by_lane.get(lane):
-            waiting, others = c.assumed_failures.wait(c.lanes, lane, place, what, op)
-            for span in others:
-                c.recorded.note_gap(POLL_DECIDES, span)
+            waiting, unsure = c.assumed_failures.wait(c.lanes, lane, place, what, op)
+            for reason, span in unsure:
+                c.recorded.note_gap(reason, span)
         found.setdefault((waiting, place, what), []).append(lane)
     return found
 
@@ -191,7 +191,9 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     """
     if op.state is None and not k.is_needed(unit, statement):
         return recording_step(k, unit, statement, at)
-    rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
+    needed = k.is_needed(unit, statement)
+    rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None] if needed else []
+    by_state = op.state is not None
     address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
     values, known = k.lanes.values, k.lanes.quality
@@ -205,8 +207,22 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
         for row in rows:
             values[row][lanes] = 0
             known[row][lanes] = taint.POLL | ((sure | also) & taint.UNKNOWN)
-        for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
-            c.assumed_failures.add(lane, FailedPoll(place, what, op))
+        if ((sure | also) & taint.UNKNOWN).any():
+            c.recorded.note_gap("the mbarrier or the phase of a poll depends on data", statement.span)
+            return mask
+        table = zip(lanes.tolist(), address.tolist(), asked.tolist(), (also == taint.TOKEN).tolist(), strict=True)
+        for lane, place, what, token in table:
+
+            def make(place: int = place, what: int = what, token: bool = token) -> ops.Op:
+                end = {"state": Reg(f"state{what}") if token else Const(what)} if by_state else {"parity": Const(what)}
+                return replace(op, address=Const(place), dst=None, **end)
+
+            made = c.recorded.intern((at, place, what, token), make)
+            assert isinstance(made, ops.MbarrierWait)
+            if needed:
+                c.assumed_failures.add(lane, FailedPoll(place, what, made))
+            else:
+                c.recorded.append(made, [lane])
         return mask
 
     return run
