@@ -180,7 +180,7 @@ consumer@cta 0, warp 1, lane 0..2 {
 
 def test_consequences_in_the_file_of_their_cause_are_lines_of_it() -> None:
     said = [line for line in text_of(checked_text(MISCOUNTED)).splitlines() if "= also: " in line]
-    assert said == ["    = also: RACE003 at line 9 may follow from this"]
+    assert said == ["    = also: RACE003 at line 9, DEAD003 at line 7 may follow from this"]
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def test_what_differs_in_the_registers_of_copies_of_a_line_is_said_once() -> Non
     (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
     lines = tuple(CompiledLine(n, (replace(place, line=15),)) for n in (1, 2))
     message = "; ".join(f"'ld [%r{n}]' at line {n} has scope .cta, but no thread is near" for n in (1, 2))
-    missing = "Widen it at line 1. Widen it at line 2."
-    changed = replace(result.findings[0], message=message, missing=missing, lines=lines)
+    fixes = tuple(advise("Widen it at {}", Site(n)) for n in (1, 2))
+    changed = replace(result.findings[0], message=message, fixes=fixes, lines=lines)
     text = text_of(replace(result, findings=(changed,)))
     assert text.count("has scope .cta") == 1
     assert "= fix: Widen it at line 15\n" in text
