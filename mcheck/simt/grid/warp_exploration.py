@@ -417,7 +417,8 @@ class Exploration:
 
     def _reads_same(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
         """Whether an instruction reads the same in all of these lanes."""
-        for operand in statement.operands[1:]:
+        sources = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
+        for operand in sources:
             registers = list(operand_registers(operand))
             if not registers:
                 found = self._operand(operand, state)

@@ -44,8 +44,7 @@ DRAWN:
   mul.wide.u32 %off, %tile, 8;
   add.u64 %mine, %states, %off;
 """
-LOOK = """  @%zero bra DONE;
-LOOK:
+LOOK = """LOOK:
   ld.relaxed.gpu.global.u64 %word, [%mine+-8];
   mov.b64 {%value, %status}, %word;
   setp.eq.u32 %p, %status, 0;
@@ -82,9 +81,11 @@ GENERIC = """  mov.u32 %a, sh;
 """
 
 
-def say(behind: str, *, before: str = "", threads: int = 2) -> str:
-    """``proved``, or why not, of a scan that does this before it looks, and behind each look."""
-    module = parse_module(HEAD + before + LOOK + behind + END)
+def say(behind: str, *, before: str = "", ahead: str = "", threads: int = 2) -> str:
+    """``proved``, or why not, of a scan that does this ``before`` it looks, in all CTAs, and in all but the first
+    ``ahead`` of the look and ``behind`` it.
+    """
+    module = parse_module(HEAD + before + "  @%zero bra DONE;\n" + ahead + LOOK + behind + END)
     zero = {"hex": "00" * 8 * CTAS}
     params = [
         {"buffer": 4 * CTAS}, {"buffer": 4 * CTAS}, {"buffer": 8 * CTAS, "init": zero},
@@ -105,6 +106,23 @@ def test_right_ones_are_proved() -> None:
 @pytest.mark.parametrize("test", ["%status, 2", "%value, 7", "%sum, 5"])
 def test_a_loop_without_a_look_may_not_end(test: str) -> None:
     assert "forever" in say(f"{WAIT}  setp.eq.u32 %q, {test};\nSPIN:\n  @%q bra SPIN;\n")
+
+
+@pytest.mark.parametrize("back", ["  vote.sync.any.pred %u, %q, 3;\n  @%u bra OUTER;\n", "  @%q bra OUTER;\n"])
+def test_a_loop_around_a_look_ends_on_ways_without_it(back: str) -> None:
+    """A lane that has found the status 1 and an odd value goes round without another look, forever."""
+    wait = "  @%p bra LOOK;\nSKIP:\n  and.b32 %odd, %value, 1;\n  setp.eq.u32 %w, %odd, 1;\n"
+    again = f"  setp.eq.u32 %q, %status, 1;\n{back}  bar.warp.sync 3;\n"
+    early = "  setp.ne.u32 %w, %me, %me;\n  mov.b64 %word, {%sum, 1};\n  @!%other st.relaxed.gpu.b64 [%mine], %word;\n"
+    assert "forever" in say(wait + again, before=early, ahead="OUTER:\n  @%w bra SKIP;\n")
+    assert say(wait + again, before=early, ahead="OUTER:\n") == "proved"
+
+
+def test_special_registers_in_vectors_differ_by_lane() -> None:
+    votes = "  setp.eq.u32 %q, %status, 2;\n  vote.sync.ballot.b32 %a, %q, 3;\n"
+    apart = "  mov.b64 %there, {%a, %tid.x};\n  setp.eq.u64 %v, %there, 3;\n"
+    assert "depends on what it finds" in say(WAIT + votes + apart + EXCHANGE)
+    assert say(WAIT + votes + apart.replace("%tid.x", "%ntid.x") + EXCHANGE) == "proved"
 
 
 @pytest.mark.parametrize("between", ["  @%u bra NEAR;\nNEAR:\n", ""])
