@@ -141,7 +141,7 @@ def describe(
             yield (f"  {reason}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
-    if stages := _filled_once(result):
+    if stages := describe_filled_once(result):
         yield (f"  {stages}",)
     if helps := suggest_limits(result):
         yield (f"  {helps}",)
@@ -187,7 +187,7 @@ def _beside(result: Result) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _filled_once(result: Result) -> str:
+def describe_filled_once(result: Result) -> str:
     """The rings of which a proved launch fills no stage twice, as text."""
     if result.verdict is not Verdict.PROVED or not result.filled_once:
         return ""
@@ -270,7 +270,7 @@ def _result(result: Result) -> dict[str, Any]:
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
         **_grid(result.covers),
         **_any_ctas(result.ctas),
-        **({"filled_once": list(result.filled_once)} if _filled_once(result) else {}),
+        **({"filled_once": list(result.filled_once)} if describe_filled_once(result) else {}),
         **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }

@@ -14,6 +14,7 @@ from mcheck.checking.fences.examination import Examined
 from mcheck.checking.fences.instructions import opcode_of
 from mcheck.checking.fences.removal import Removals, Tried
 from mcheck.checking.fences.repairs import Repair, Repairs
+from mcheck.report.checked import describe_filled_once
 
 
 def document(examined: Sequence[Examined]) -> str:
@@ -25,6 +26,8 @@ def document(examined: Sequence[Examined]) -> str:
 def lines(examined: Examined) -> Iterator[str]:
     """The lines of text about one file."""
     yield f"{examined.path}: {examined.verdict}"
+    if examined.result is not None and (note := describe_filled_once(examined.result)):
+        yield f"  {note}"
     if examined.repairs is not None and examined.repairs.found:
         yield from _repairs(examined.text, examined.repairs)
         return
@@ -119,7 +122,14 @@ def entry(examined: Examined) -> dict[str, object]:
         "saved": found.saved,
         "repairs": [_repair(examined.text, each) for each in examined.repairs.found] if examined.repairs else [],
         "reason": examined.reason,
+        **_filled_once(examined),
     }
+
+
+def _filled_once(examined: Examined) -> dict[str, object]:
+    """The rings that the launch fills once, so that nothing is said of what refills need."""
+    result = examined.result
+    return {"filled_once": list(result.filled_once)} if result is not None and describe_filled_once(result) else {}
 
 
 def _edit_entry(edit: Edit) -> dict[str, object]:

@@ -7,6 +7,7 @@ import pytest
 
 from mcheck.checking.fences.examination import Limits, examine
 from mcheck.report.fences import document, lines
+from tests.checking.modules.test_modules_filled_stages import HEAD, RING, launch
 
 MODULE = Path("tests/simt/corpus/cuda/cp_async_groups.ptx")
 KERNEL = Path("litmus/kernels/A05-same-thread-without-proxy-fence-fixed.litmus")
@@ -34,6 +35,16 @@ def test_what_is_not_examined_says_why(tmp_path: Path) -> None:
     assert examined.removals is None
     assert "only what is proved" in (examined.reason or "")
     assert any("not examined" in line for line in lines(examined))
+
+
+def test_a_launch_that_refills_nothing_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "ring.ptx"
+    path.write_text(HEAD + RING, encoding="utf-8")
+    (tmp_path / "ring.json").write_text(json.dumps(launch(2, 32)), encoding="utf-8")
+    examined = examine(str(path), Limits(timeout=20))
+    (entry,) = json.loads(document([examined]))["results"]
+    assert (entry["verdict"], entry["filled_once"]) == ("proved", ["buf"])
+    assert [*lines(examined)][1].startswith("  this launch fills no stage of `buf` twice")
 
 
 @pytest.mark.daily(days=4, least=0)

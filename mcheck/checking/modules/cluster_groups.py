@@ -246,7 +246,8 @@ def _answer_from_pairs(
             if given is not None:
                 return given
         except NotCounted as error:
-            why = error if error.counter else why
+            if error.counter and (why is None or argue is not look):
+                why = error
         except TimeOut:
             return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
         except Unsupported:

@@ -114,7 +114,9 @@ def test_json_has_the_keys_of_the_interface(file: Path, capsys: pytest.CaptureFi
     (result,) = document["results"]
     assert set(result) == {"path", "name", "verdict", "findings", "assumptions", "executions", "seconds", "groups"}
     (finding,) = result["findings"]
-    assert set(finding) == {"code", "kind", "severity", "message", "accesses", "missing", "spec", "trace"}
+    assert set(finding) == {
+        "code", "kind", "severity", "message", "accesses", "missing", "spec", "trace", "edits",
+    }  # fmt: skip
     write, read = finding["accesses"]
     assert (write["line"], write["proxy"], write["access"]) == (4, "generic", "write")
     assert (read["line"], read["proxy"], read["access"], read["object"]) == (5, "async", "read", "buf@0")

@@ -268,7 +268,7 @@ def test_a_pair_that_takes_too_long_is_out_of_time() -> None:
 
 @pytest.mark.daily(days=4, least=0)
 def test_a_cluster_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def execute(*given: Any) -> Execution:
+    def execute(*given: Any, **named: Any) -> Execution:
         raise TimeOut
 
     monkeypatch.setattr(counted_grid, "execute_counted", execute)
