@@ -20,6 +20,7 @@ from mcheck.frontend.ptx.lane_arithmetic import Word, low_mask, type_bits
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
@@ -162,6 +163,8 @@ class OthersLook(OthersSignal):
                     value = Bits(given.value[lane : lane + 1] & width, given.unknown[lane : lane + 1] & width)
                     number = self.numbers[int(c.lanes.cluster[lane])]
                     at = int(to_generic(place.value[lane : lane + 1])[0])
+                    if not GLOBAL_BASE <= at < SHARED_BASE:
+                        continue
                     self.found.store(number, at, Stored(lane, size, value, statement.span))
             return step(c, mask)
 

@@ -11,10 +11,10 @@ that only repeats a look costs one round. In between, a warp may compute, exchan
 a way with anything else is refused. So whatever the words hold, the warp does one of the ways that are followed, has no
 effect on memory meanwhile, and leaves a value that the joined state stands for.
 
-*It ends.* From every look the rest of the way is followed once more, with what each word holds in the end, when its
-cluster has ended; no state may occur twice there. A thread that looks forever looks at the last values from some time
-on: that is what a fair scheduler and coherence promise, if the clusters that it looks at end. From the next look on it
-takes one of these ways, which end.
+*It ends.* From every branch by which a state may come back the rest of the ways is followed once more, with what each
+word holds in the end, when its cluster has ended; no way may come to a state twice there. A thread that goes on forever
+looks at the last values from some time on: that is what a fair scheduler and coherence promise, if the clusters that it
+looks at end. From the next such branch on it takes one of these ways, which end. A loop without a look has to end, too.
 
 Lanes for which a branch differs, by a value that is known, go one after the other. Where lanes may each go another way,
 they have to be independent: no exchange between lanes is followed there.
@@ -42,6 +42,10 @@ from mcheck.simt.grid.known_bits import EVERY, ONE, ZERO, Bits, anything, comput
 Lanes = NDArray[np.bool_]
 """Lanes of a warp."""
 QUIET = frozenset((Kind.SLEEP, Kind.EVENT, Kind.FENCE))
+WARP_WIDE = frozenset((Kind.ACTIVE_MASK, Kind.MATRIX_PRODUCT))
+"""Computations of a warp, not of a lane alone."""
+CARRIES = frozenset(("addc", "subc", "madc"))
+"""They read the carry of the lane, which is not followed (9.7.2)."""
 MAX_STEPS = 400_000
 """Maximum number of instructions of one exploration."""
 FULL = (1 << WARP) - 1
@@ -80,8 +84,12 @@ class State:
 
     def key(self) -> tuple[object, ...]:
         """Equal for equal states."""
-        rows = sorted(self.registers)
-        return tuple((r, self.registers[r].value.tobytes(), self.registers[r].unknown.tobytes()) for r in rows)
+        found: list[object] = []
+        for row, bits in sorted(self.registers.items()):
+            found += (row, bits.value.tobytes(), bits.unknown.tobytes())
+            if row in self.uniform and self.uniform[row].any():
+                found.append(self.uniform[row].tobytes())
+        return tuple(found)
 
 
 Look = Callable[[int, int, bool], Bits]
@@ -101,7 +109,7 @@ class Exploration:
     check_time: Callable[[], None]
     steps: int = 0
     ended: set[tuple[object, ...]] = field(default_factory=set)
-    """The states at looks from which all ways are known to end."""
+    """The states from which all ways are known to end."""
 
     def run(self, at: int, mask: Lanes, stops: Collection[int]) -> tuple[int, State]:
         """Follow the lanes of a warp from a place to the first one that has to be executed otherwise, or one of the
@@ -123,7 +131,7 @@ class Exploration:
                         raise NotCounted(ENDLESS, statement.span)
                     seen.add(key)
                 at = following
-            elif not self._step(at, statement, state, mask, None, final=False, apart=False):
+            elif not self._step(statement, state, mask, final=False, apart=False):
                 break
             else:
                 at += 1
@@ -151,17 +159,22 @@ class Exploration:
             joined.uniform.clear()
         return joined
 
-    def _follow(self, at: int, state: State, mask: Lanes, end: int, *, final: bool, apart: bool) -> list[State]:
-        """The states in which lanes come to ``end`` from a place at which they may go several ways."""
-        todo, seen, found = [(at, state)], set[tuple[object, ...]](), dict[tuple[object, ...], State]()
+    def _follow(
+        self, at: int, state: State, mask: Lanes, end: int, *, final: bool, apart: bool, only_ends: bool = False
+    ) -> list[State]:
+        """The states in which lanes come to ``end`` from a place at which they may go several ways; ``only_ends``:
+        those do not matter, so nothing is followed of which it is known that it ends.
+        """
+        todo, found = [(at, state, -1)], dict[tuple[object, ...], State]()
+        numbers, order = dict[tuple[object, ...], int](), nx.DiGraph()
         while todo:
-            at, state = todo.pop()
+            at, state, before = todo.pop()
             while at != end:
                 if at >= len(self.unit.function.body):
                     raise NotCounted(NOT_FOLLOWED, self.unit.function.body[-1].span)
                 statement = self.unit.function.body[at]
                 if statement.kind is not Kind.BRANCH:
-                    if not self._step(at, statement, state, mask, end, final=final, apart=apart):
+                    if not self._step(statement, state, mask, final=final, apart=apart):
                         raise NotCounted(NOT_FOLLOWED, statement.span)
                     at += 1
                     continue
@@ -169,29 +182,34 @@ class Exploration:
                 if following is not None and following > at:
                     at = following
                     continue
-                if following is None and not self._free(statement, state, mask):
-                    if not final:
-                        self._check_end(at, state, mask, end, apart=apart)
-                    at, state = self._diverge(at, state, mask, final=final, apart=apart)
-                    continue
-                if following is None and not apart and not self._same_way(at, state, mask):
-                    at, state = self._fork(at, state, mask, final=final, apart=False)
-                    continue
-                key = at, *state.key()
-                if key in seen:
-                    if final:
-                        raise NotCounted(ENDLESS, statement.span)
+                key = self._key(end, at, state, mask, apart=apart)
+                if only_ends and key in self.ended:
                     break
-                seen.add(key)
+                number = numbers.setdefault(key, len(numbers))
+                is_new = number not in order
+                order.add_edge(before, number)
+                before = number
+                if not is_new:
+                    break
+                if not final:
+                    self._check_end(at, state, mask, end, apart=apart)
                 if following is not None:
                     at = following
-                    continue
-                taken, stays = self._ways(at, statement)
-                todo.append((taken, state.copy()))
-                at = stays
+                elif not self._free(statement, state, mask):
+                    at, state = self._diverge(at, state, mask, final=final, apart=apart)
+                elif not apart and not self._same_way(at, state, mask):
+                    at, state = self._fork(at, state, mask, final=final, apart=False)
+                else:
+                    taken, stays = self._ways(at, statement)
+                    todo.append((taken, state.copy(), number))
+                    at = stays
             else:
                 found.setdefault(state.key(), state)
-        if not found:
+        if final and not nx.is_directed_acyclic_graph(order):
+            raise NotCounted(ENDLESS, self.unit.function.body[at].span)
+        if only_ends:
+            self.ended.update(numbers)
+        elif not found:
             raise NotCounted(ENDLESS, self.unit.function.body[end].span)
         return list(found.values())
 
@@ -209,17 +227,17 @@ class Exploration:
         return end, state
 
     def _check_end(self, at: int, state: State, mask: Lanes, end: int, *, apart: bool) -> None:
-        """Check that all ways from a place end once the words hold their last values. Raises ``NotCounted``."""
-        key = (end, at, mask.tobytes(), *state.key())
-        if key not in self.ended:
-            self.ended.add(key)
-            self._follow(at, state.copy(), mask, end, final=True, apart=apart)
+        """Check that all ways from a branch end once the words hold their last values. Raises ``NotCounted``."""
+        if self._key(end, at, state, mask, apart=apart) not in self.ended:
+            self._follow(at, state.copy(), mask, end, final=True, apart=apart, only_ends=True)
+
+    @staticmethod
+    def _key(end: int, at: int, state: State, mask: Lanes, *, apart: bool) -> tuple[object, ...]:
+        return end, at, apart, mask.tobytes(), *state.key()
 
     # --- one instruction ------------------------------------------------------------------------------------------
 
-    def _step(
-        self, at: int, statement: ptx.Statement, state: State, mask: Lanes, end: int | None, *, final: bool, apart: bool
-    ) -> bool:
+    def _step(self, statement: ptx.Statement, state: State, mask: Lanes, *, final: bool, apart: bool) -> bool:
         """Execute an instruction that is no branch; ``False`` if it is none that is followed here."""
         self.steps += 1
         if self.steps > MAX_STEPS:
@@ -235,15 +253,16 @@ class Exploration:
         if statement.guard is not None:
             guard = self._guard(statement.guard, state)
             mine = mask & ((guard.value != 0) | (guard.unknown != 0))
+        if kind in WARP_WIDE:
+            return False
         if statement.only_computes:
             results = compute(statement, lambda o: self._operand(o, state), (WARP,))
-            if statement.guard is None and self._reads_same(statement, state, mask):
+            carries = statement.opcode.name in CARRIES
+            if statement.guard is None and not carries and self._reads_same(statement, state, mask):
                 same = mask
         elif self.is_look(statement):
             if statement.guard is not None and (guard.unknown[mask] != 0).any():
                 return False
-            if end is not None and not final and mine.any():
-                self._check_end(at, state, mask, end, apart=apart)
             results = self._load(statement, state, mine, final=final)
             if results is None:
                 return False
@@ -398,7 +417,8 @@ class Exploration:
 
     def _reads_same(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
         """Whether an instruction reads the same in all of these lanes."""
-        for operand in statement.operands[1:]:
+        sources = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
+        for operand in sources:
             registers = list(operand_registers(operand))
             if not registers:
                 found = self._operand(operand, state)
