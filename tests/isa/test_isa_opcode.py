@@ -145,6 +145,7 @@ READERS = {
     "simt/grid/count_uses.py",
     "simt/grid/early_polls.py",
     "simt/grid/known_bits.py",
+    "simt/grid/warp_exploration.py",
     "simt/grid/watched_execution.py",
     "simt/instructions/atomics.py",
     "simt/instructions/computation.py",
