@@ -287,7 +287,7 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
         return ask(one, model, Question(about=Completeness.FINDINGS, timeout=seconds), "protocol")
 
     given = every_n.check_every_number(program, 100.0, answer)
-    assert max(given_time[:4]) <= 50
+    assert max(given_time[:4]) < 50.001  # halves of what is left are rounded
     assert given.verdict == "finding"
     assert "RACE006" in codes(given)
     assert given.reason is not None

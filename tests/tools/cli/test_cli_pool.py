@@ -304,7 +304,7 @@ def test_what_was_found_is_reported_when_the_process_is_stopped(
         return before(*given)
 
     monkeypatch.setattr(f"mcheck.engines.protocol.{place}", late)
-    done = mcheck("check", "--engine", "protocol", "--cpu-timeout", "0.3", path, "--format", "json")
+    done = mcheck("check", "--engine", "protocol", "--cpu-timeout", "2", path, "--format", "json")
     (result,) = json.loads(done.out)["results"]
     assert (done.status, result["verdict"], result["cut"]) == (1, "finding", True)
     assert [f["code"] for f in result["findings"]] == ["RACE001"]
@@ -319,7 +319,7 @@ def test_nothing_is_handed_over_that_the_user_left_out(
 ) -> None:
     monkeypatch.setattr("mcheck.checking.check.selection._joined", _spin)
     path = litmus("race", text=RACE)  # auto would ask an engine that finds everything, on a slow machine
-    done = mcheck("check", "--engine", "protocol", "--cpu-timeout", "0.3", "--ignore", "RACE", path, "--format", "json")
+    done = mcheck("check", "--engine", "protocol", "--cpu-timeout", "2", "--ignore", "RACE", path, "--format", "json")
     (result,) = json.loads(done.out)["results"]
     assert (done.status, result["verdict"], result["findings"]) == (3, "unknown", [])
     assert "explored by then" in result["reasons"][0]["text"]
@@ -332,12 +332,12 @@ def test_processor_time_does_not_pass_while_a_process_sleeps(
     asked = single.load_model
 
     def slow(name: str) -> object:
-        time.sleep(1.5)
+        time.sleep(3)
         return asked(name)
 
     monkeypatch.setattr(single, "load_model", slow)
     assert mcheck("check", "--timeout", "0.5", litmus("race", text=RACE)).status == 3
-    assert mcheck("check", "--cpu-timeout", "0.5", litmus("race", text=RACE)).status == 1
+    assert mcheck("check", "--cpu-timeout", "2.5", litmus("race", text=RACE)).status == 1
 
 
 @needs_fork
