@@ -195,6 +195,11 @@ def describe_filled_once(result: Result) -> str:
     return f"this launch fills no stage of {names} twice, so refills were not checked: they take more rounds"
 
 
+def filled_once_entry(result: Result) -> dict[str, object]:
+    """The same for JSON, if there is something to say."""
+    return {"filled_once": list(result.filled_once)} if describe_filled_once(result) else {}
+
+
 def _is_expected(result: Result) -> bool:
     """Whether the file expects what was found, with an ``expect`` line."""
     return bool(result.expected_kinds) and result.status == "ok" and not result.verdict.is_open
@@ -270,7 +275,7 @@ def _result(result: Result) -> dict[str, Any]:
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
         **_grid(result.covers),
         **_any_ctas(result.ctas),
-        **({"filled_once": list(result.filled_once)} if describe_filled_once(result) else {}),
+        **filled_once_entry(result),
         **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }

@@ -14,7 +14,7 @@ from mcheck.checking.fences.examination import Examined
 from mcheck.checking.fences.instructions import opcode_of
 from mcheck.checking.fences.removal import Removals, Tried
 from mcheck.checking.fences.repairs import Repair, Repairs
-from mcheck.report.checked import describe_filled_once
+from mcheck.report.checked import describe_filled_once, filled_once_entry
 
 
 def document(examined: Sequence[Examined]) -> str:
@@ -122,14 +122,8 @@ def entry(examined: Examined) -> dict[str, object]:
         "saved": found.saved,
         "repairs": [_repair(examined.text, each) for each in examined.repairs.found] if examined.repairs else [],
         "reason": examined.reason,
-        **_filled_once(examined),
+        **(filled_once_entry(examined.result) if examined.result is not None else {}),
     }
-
-
-def _filled_once(examined: Examined) -> dict[str, object]:
-    """The rings that the launch fills once, so that nothing is said of what refills need."""
-    result = examined.result
-    return {"filled_once": list(result.filled_once)} if result is not None and describe_filled_once(result) else {}
 
 
 def _edit_entry(edit: Edit) -> dict[str, object]:
