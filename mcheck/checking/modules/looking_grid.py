@@ -32,7 +32,7 @@ forever. In the rest of it no thread waits for another cluster (2), and the pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -43,6 +43,7 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.checking.modules.signalled_grid import FollowTrace
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.cluster_accesses import Execution
@@ -54,14 +55,10 @@ from mcheck.simt.grid.others_signal import TicketFound
 from mcheck.simt.grid.signal_order import PairLinks
 from mcheck.simt.grid.signalled_conflicts import choose_pairs
 from mcheck.simt.grid.word_values import Words
-from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters do the same whatever they find in {} words of clusters before them"
 MAX_LOOKING = 1 << 12
 """Maximum number of clusters."""
-
-FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
-"""Follows what the clusters of a launch do together; ``None`` if some wait may be for others."""
 
 
 @dataclass(frozen=True, slots=True)
