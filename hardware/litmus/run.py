@@ -147,9 +147,9 @@ class Worker:
 
 
 def driver_version() -> str:
-    """The version of the kernel module."""
+    """The version of the kernel module, which is one for all GPUs of a host."""
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.partition("\n")[0].strip()
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ class Observation:
 
 
 def observation_file(chip: str = "h200") -> Path:
-    """The file with the observations of a chip: an H200, which has by far the most, or an H100.
+    """The file with the observations of a chip: an H200, which has by far the most, an H100, or two H200 (``h200-x2``).
 
     A checkout has the files in ``hardware/observations``. They are not part of the wheel: ``MCHECK_OBSERVATIONS``
     names the folder of a download. Without either the file does not exist.

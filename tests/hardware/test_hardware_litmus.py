@@ -131,7 +131,11 @@ def test_the_histogram_is_read_back() -> None:
 @pytest.mark.daily(days=3)
 @pytest.mark.parametrize(
     ("chip", "device", "tests", "instances"),
-    [("h200", "NVIDIA H200", 7000, 10**11), ("h100", "NVIDIA H100 80GB HBM3", 900, 10**11)],
+    [
+        ("h200", "NVIDIA H200", 7000, 10**11),
+        ("h100", "NVIDIA H100 80GB HBM3", 900, 10**11),
+        ("h200-x2", "2 x NVIDIA H200", 1600, 3 * 10**11),
+    ],
 )
 def test_the_results_are_complete(chip: str, device: str, tests: int, instances: int) -> None:
     runs, found = observations(chip)
@@ -164,7 +168,7 @@ def test_the_assembler_was_seen_to_keep_what_it_had_read(name: str) -> None:
 
 @pytest.mark.daily(least=0)
 @pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("chip", ["h200", "h100"])
+@pytest.mark.parametrize("chip", ["h200", "h100", "h200-x2"])
 def test_no_state_was_seen_that_the_model_forbids(chip: str, part: int) -> None:
     """A sample; ``python -m hardware.litmus.compare`` takes all."""
     _, found = observations(chip)
