@@ -178,6 +178,13 @@ target = click.option(
 sarif = click.option("--sarif", "sarif_file", metavar="FILE", help="Also write the findings to FILE as SARIF.")
 
 
+def jobs(what: str) -> Decorator:
+    """The option ``--jobs`` of a command; ``what`` it does at once."""
+    return click.option(
+        "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help=f"{what} in parallel (default: one per core)."
+    )
+
+
 def format_(*choices: str) -> Decorator:
     """The option ``--format`` of a command with these ``choices``; the first is the default."""
     return click.option(
