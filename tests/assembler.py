@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.isa.agreement import ptxas
+from tests.isa.agreement import ptxas
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,14 @@ OPERANDS = frozenset(("shared::cta", "shared::cluster"))
 """The spaces that the operands of wgmma are in."""
 
 T = TypeVar("T")
-Handler = Callable[["Emitter", Op, State], list[State]]
-HANDLERS: dict[type[Op], Handler] = {}
+OpT = TypeVar("OpT", bound=Op)
+Handler = Callable[["Emitter", OpT, State], list[State]]
+HANDLERS: dict[type[Op], Handler[Any]] = {}
 
 ONE_PATH = "the path of a thread depends on what a load or an atomic returns, which the protocol engine alone follows"
 
 
-def handler_of(op: Op) -> Handler:
+def handler_of(op: OpT) -> Handler[OpT]:
     """The function that emits the events of an operation: its handler, or the one of its effect."""
     found = HANDLERS.get(type(op))
     if found is None:
@@ -85,12 +86,11 @@ def _emit_by_effect(e: Emitter, op: Op, state: State) -> list[State]:
     return [state]
 
 
-def handles(*kinds: type[Op]) -> Callable[[Handler], Handler]:
-    """Register the function that emits the events of these kinds of operations."""
+def handles(kind: type[OpT]) -> Callable[[Handler[OpT]], Handler[OpT]]:
+    """Register the function that emits the events of operations of a kind."""
 
-    def register(handler: Handler) -> Handler:
-        for kind in kinds:
-            HANDLERS[kind] = handler
+    def register(handler: Handler[OpT]) -> Handler[OpT]:
+        HANDLERS[kind] = handler
         return handler
 
     return register
@@ -353,8 +353,7 @@ def _parted(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Alu)
-def _alu(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Alu)
+def _alu(e: Emitter, op: ops.Alu, state: State) -> list[State]:
     args = tuple(expression(s, state.registers) for s in op.srcs)  # not settled: a result keeps what it depends on
     if op.op in UNCOMPUTED:
         results: tuple[Term, ...] = (("?", (e.thread.index, op.op, state.instruction)),)
@@ -378,8 +377,7 @@ def _alu(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Load)
-def _load(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Load)
+def _load(e: Emitter, op: ops.Load, state: State) -> list[State]:
     made, addr = e.effect_of(op, state), e.origin(op.address, state)
     for reg in op.dsts[len(made.accesses) :]:
         e.set_register(state, reg, ("?", (e.thread.index, "nothing", state.instruction)))
@@ -395,8 +393,7 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Store)
-def _store(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Store)
+def _store(e: Emitter, op: ops.Store, state: State) -> list[State]:
     made, addr = e.effect_of(op, state), e.origin(op.address, state)
     for k, (src, access) in enumerate(zip(op.srcs, made.accesses, strict=False)):
         where, size = access.address, access.size
@@ -409,8 +406,7 @@ def _store(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Atomic)
-def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Atomic)
+def _atomic(e: Emitter, op: ops.Atomic, state: State) -> list[State]:
     made, addr = e.effect_of(op, state), e.origin(op.address, state)
     (access,) = e.require_part(op, made, made.accesses or None)
     base, size = access.address, access.size
@@ -461,8 +457,7 @@ def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Fence)
-def _fence(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Fence)
+def _fence(e: Emitter, op: ops.Fence, state: State) -> list[State]:
     tags: tuple[Tag, ...] = (Tag.F, FENCE_TAG[op.sem], Tag.GEN)
     if op.restrict == "mbarrier_init":
         tags = (Tag.F, Tag.MBARRIER_INIT_FENCE, Tag.GEN)
@@ -483,8 +478,7 @@ def _grid_wait(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.ProxyFence)
-def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.ProxyFence)
+def _proxy_fence(e: Emitter, op: ops.ProxyFence, state: State) -> list[State]:
     tags = [Tag.F, Tag.PROXYFENCE, Tag.ALIAS if op.kind == "alias" else PROXY_TAG[op.kind]]
     covered = None
     if op.half is not None:
@@ -509,8 +503,7 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Await)
-def _await(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Await)
+def _await(e: Emitter, op: ops.Await, state: State) -> list[State]:
     if op.followed:
         raise Unsupported(ONE_PATH, op.span)
     return _attempt(e, op, state, 1)

@@ -92,9 +92,8 @@ def put_write(
 
 
 @handles(ops.CpAsync)
-def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
+def _cp_async(e: Emitter, op: ops.CpAsync, state: State) -> list[State]:
     """Weak, in the generic proxy; bytes past ``src_size`` are zero (PTX ISA 9.7.9.25.3.1)."""
-    assert isinstance(op, ops.CpAsync)
     made = e.effect_of(op, state)
     runs = e.require_part(op, made, made.runs or None)
     dst, size = runs[0].dst, sum(run.size for run in runs)
@@ -115,9 +114,8 @@ def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.CpAsyncArrive)
-def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
+def _cp_async_arrive(e: Emitter, op: ops.CpAsyncArrive, state: State) -> list[State]:
     """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
-    assert isinstance(op, ops.CpAsyncArrive)
     address = object_of(e, op, state)
     _of_one_group(e, op, state)
     if not op.noinc:
@@ -133,8 +131,7 @@ def _cp_async_arrive(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Commit)
-def _commit(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Commit)
+def _commit(e: Emitter, op: ops.Commit, state: State) -> list[State]:
     _close_group(e, op, state, op.family)
     return [state]
 
@@ -167,12 +164,11 @@ def _shared(e: Emitter) -> bool:
 
 
 @handles(ops.WaitGroup)
-def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
+def _wait_group(e: Emitter, op: ops.WaitGroup, state: State) -> list[State]:
     """Completes all but the ``pending`` most recent groups of this thread; ``.read`` only their source reads.
 
     Of wgmma the groups are the warpgroup's: the wait lasts until all have committed them (9.7.15.7.2).
     """
-    assert isinstance(op, ops.WaitGroup)
     if op.commits:
         _close_group(e, op, state, op.family)
     pending = e.number(op.pending, state)
@@ -200,9 +196,8 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.BulkCopy)
-def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
+def _bulk(e: Emitter, op: ops.BulkCopy, state: State) -> list[State]:
     """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak, or relaxed element by element (9.7.9.25.4)."""
-    assert isinstance(op, ops.BulkCopy)
     made = e.effect_of(op, state)
     issue = put_issue(e, op, state)
     if op.reduce is not None:
@@ -294,9 +289,8 @@ def element_reduction(
 
 
 @handles(ops.AsyncStore)
-def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
+def _async_store(e: Emitter, op: ops.AsyncStore, state: State) -> list[State]:
     """Generic proxy; weak stores, or relaxed.cluster reductions, with a complete-tx of the bytes (9.7.9.12)."""
-    assert isinstance(op, ops.AsyncStore)
     made, width = e.effect_of(op, state), type_size(op.type)
     releases = (Tag.REL, Tag.GEN) if op.sem == "release" else ()
     issue = put_issue(e, op, state, *releases, scope=op.scope if releases else None)
@@ -325,14 +319,13 @@ def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.TensorCopy)
-def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
+def _tensor(e: Emitter, op: ops.TensorCopy, state: State) -> list[State]:
     """cp.async.bulk.tensor and its reductions: the map is read through the tensormap proxy, the data through the
     async one.
 
     The fields of the map are what the read of the map returns: the path forks over the maps that may be found there,
     and ends where it finds contents that nobody knows.
     """
-    assert isinstance(op, ops.TensorCopy)
     found = e.effect_of(op, state)
     (place,) = e.require_part(op, found, found.accesses or None)
     issue = put_issue(e, op, state)
@@ -437,9 +430,8 @@ def _element(elemtype: str) -> str:
 
 
 @handles(ops.TensormapReplace)
-def _replace(e: Emitter, op: Op, state: State) -> list[State]:
+def _replace(e: Emitter, op: ops.TensormapReplace, state: State) -> list[State]:
     """A weak read and write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
-    assert isinstance(op, ops.TensormapReplace)
     made = e.effect_of(op, state)
     where = e.require_part(op, made, made.accesses or None)[0].address
     read = e.memory(state, op, Tag.R, where, MAP_SIZE, "weak", "generic", None)
@@ -459,9 +451,8 @@ def _replace(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.TensormapCopyFence)
-def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
+def _copy_fence(e: Emitter, op: ops.TensormapCopyFence, state: State) -> list[State]:
     """Copies the object through the generic proxy, then releases it to the tensormap proxy (9.7.13.16)."""
-    assert isinstance(op, ops.TensormapCopyFence)
     made = e.effect_of(op, state)
     source, target = e.require_part(op, made, made.accesses or None)
     read = e.memory(state, op, Tag.R, source.address, source.size, "weak", "generic", None)
@@ -490,11 +481,10 @@ def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Wgmma)
-def _wgmma(e: Emitter, op: Op, state: State) -> list[State]:
+def _wgmma(e: Emitter, op: ops.Wgmma, state: State) -> list[State]:
     """An asynchronous read of byte ranges of shared memory; not ordered after earlier instructions but by
     wgmma.fence.
     """
-    assert isinstance(op, ops.Wgmma)
     accesses = e.effect_of(op, state).accesses
     issue = put_issue(e, op, state)
     reads = [put_read(e, op, state, issue, a.address, a.size, "async", Tag.WGMMA) for a in accesses]

@@ -17,8 +17,7 @@ from mcheck.semantics.warp_collectives import elect, result
 
 
 @handles(ops.Barrier)
-def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.Barrier)
+def _barrier(e: Emitter, op: ops.Barrier, state: State) -> list[State]:
     cta = e.thread.place.cta.number
     number, count = e.effect_of(op, state).result, e.optional_number(op.count, state)
     state.effects += 1
@@ -55,8 +54,7 @@ def _rendezvous(e: Emitter, op: Op, state: State, step: BarrierStep, waits: bool
 
 
 @handles(ops.ClusterBarrier)
-def _cluster_barrier(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.ClusterBarrier)
+def _cluster_barrier(e: Emitter, op: ops.ClusterBarrier, state: State) -> list[State]:
     cta = e.thread.place.cta
     step = BarrierStep(("cluster", cta.gpu, cta.cluster), op.kind, None, op.aligned)
     state.effects += 1
@@ -81,8 +79,7 @@ def _cluster_barrier(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.WarpSync)
-def _warp_sync(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.WarpSync)
+def _warp_sync(e: Emitter, op: ops.WarpSync, state: State) -> list[State]:
     place = e.thread.place
     mask = e.effect_of(op, state).result
     state.effects += 1
@@ -94,9 +91,8 @@ def _warp_sync(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.Collective)
-def _collective(e: Emitter, op: Op, state: State) -> list[State]:
+def _collective(e: Emitter, op: ops.Collective, state: State) -> list[State]:
     """The lane's inputs go with its arrival; its departure returns the value and, above it, the predicate."""
-    assert isinstance(op, ops.Collective)
     mask, place = e.effect_of(op, state).result, e.thread.place
     assert mask is not None
     lanes = frozenset(lane for lane in e.warp_lanes if mask >> lane & 1)

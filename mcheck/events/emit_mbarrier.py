@@ -21,16 +21,14 @@ def object_of(e: Emitter, op: Op, state: State) -> int:
 
 
 @handles(ops.MbarrierInit)
-def _init(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.MbarrierInit)
+def _init(e: Emitter, op: ops.MbarrierInit, state: State) -> list[State]:
     address = object_of(e, op, state)
     mbarrier_event(e, state, op, MbarrierStep(address, "init", count=e.number(op.count, state)), (Tag.INIT,))
     return _done(state)
 
 
 @handles(ops.MbarrierInval)
-def _inval(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.MbarrierInval)
+def _inval(e: Emitter, op: ops.MbarrierInval, state: State) -> list[State]:
     address = object_of(e, op, state)
     mbarrier_event(e, state, op, MbarrierStep(address, "inval"), (Tag.INVAL,))
     return _done(state)
@@ -43,8 +41,7 @@ def _done(state: State) -> list[State]:
 
 
 @handles(ops.MbarrierTx)
-def _tx(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.MbarrierTx)
+def _tx(e: Emitter, op: ops.MbarrierTx, state: State) -> list[State]:
     address = object_of(e, op, state)
     step = MbarrierStep(address, op.kind, tx=e.number(op.tx, state))
     tag = Tag.EXPECT if op.kind == "expect" else Tag.SIGNAL
@@ -53,8 +50,7 @@ def _tx(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.MbarrierArrive)
-def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.MbarrierArrive)
+def _arrive(e: Emitter, op: ops.MbarrierArrive, state: State) -> list[State]:
     address = object_of(e, op, state)
     count = e.optional_number(op.count, state)
     step = MbarrierStep(
@@ -70,8 +66,7 @@ def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.MbarrierWait)
-def _wait(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.MbarrierWait)
+def _wait(e: Emitter, op: ops.MbarrierWait, state: State) -> list[State]:
     address = object_of(e, op, state)
     parity = e.optional_number(op.parity, state)
     token: Term | None = None if op.state is None else e.term(op.state, state)
@@ -84,8 +79,7 @@ def _wait(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.MbarrierPending)
-def _pending(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.MbarrierPending)
+def _pending(e: Emitter, op: ops.MbarrierPending, state: State) -> list[State]:
     token = e.term(op.state, state)
     returned = _returned(token, state)
     if returned is None:

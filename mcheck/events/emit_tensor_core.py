@@ -11,12 +11,10 @@ from mcheck.events.emit import Emitter, handles
 from mcheck.events.emit_async import groups_of, put_issue, put_read, put_signal, put_write
 from mcheck.events.thread_state import AsyncRecord, State
 from mcheck.ir import ops
-from mcheck.ir.ops import Op
 
 
 @handles(ops.TensorCore)
-def _tensor_core(e: Emitter, op: Op, state: State) -> list[State]:
-    assert isinstance(op, ops.TensorCore)
+def _tensor_core(e: Emitter, op: ops.TensorCore, state: State) -> list[State]:
     made = e.effect_of(op, state)
     piped = op.kind in ("mma", "cp", "shift")
     tags = (Tag.PIPE,) if piped else ()
@@ -33,9 +31,8 @@ def _tensor_core(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.TensorMove)
-def _move(e: Emitter, op: Op, state: State) -> list[State]:
+def _move(e: Emitter, op: ops.TensorMove, state: State) -> list[State]:
     """Of one lane; ``tcgen05.wait`` completes all of the thread (9.7.16.8)."""
-    assert isinstance(op, ops.TensorMove)
     made = e.effect_of(op, state)
     issue = put_issue(e, op, state)
     memory = [put_read(e, op, state, issue, a.address, a.size, "async").uid for a in made.accesses]
@@ -45,9 +42,8 @@ def _move(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 @handles(ops.TensorCommit)
-def _commit(e: Emitter, op: Op, state: State) -> list[State]:
+def _commit(e: Emitter, op: ops.TensorCommit, state: State) -> list[State]:
     """An arrive-on, with a count of 1, when all that the thread has issued to its pipe is complete (9.7.16.11)."""
-    assert isinstance(op, ops.TensorCommit)
     made = e.effect_of(op, state)
     issue = put_issue(e, op, state)
     memory = [state.events[number] for record in state.piped for _, number in record.reads]

@@ -10,22 +10,19 @@ their type. Floating-point types count as their bits (``mov`` and ``selp`` move 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from mcheck.base.errors import InternalError
+from mcheck.ir.type_sizes import TYPE_BITS
 
 UNCOMPUTED = ("activemask", "opaque")
 """Operations of whose results nothing is known."""
 
-_WIDTHS = {"pred": 1, "bf16": 16}
 _WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
-@cache
 def width(type_name: str) -> int:
     """The bits of a PTX type (without its dot)."""
-    digits = _WIDTHS.get(type_name)
-    return digits if digits is not None else int(type_name[1:])
+    return TYPE_BITS[type_name]
 
 
 def wrap(type_name: str, value: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mcheck.base.errors import InternalError
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
+from mcheck.ir.type_sizes import TYPE_BITS
 from mcheck.isa.instruction import Address, Arguments, Operand, Pair, Scalar, Vector
 from mcheck.isa.schema import Arg, Qualifiers
 from mcheck.isa.targets import describe as describe_targets
@@ -343,16 +344,6 @@ def space_problem(arg: Arg, operand: Operand, q: Qualifiers, object_space: Objec
     return f"'{base.name}' is in .{have}, but the operand '{arg.name}' must be in {wanted}", f"an object in {wanted}"
 
 
-def width(type_name: str) -> int:
-    """Bits of a PTX type; ``f16x2`` has 32, ``pred`` 1."""
-    return _WIDTH[type_name]
-
-
-_WIDTH = {"pred": 1, "bf16": 16, "f16": 16, "tf32": 32, "f16x2": 32, "bf16x2": 32, "s16x2": 32, "u16x2": 32} | {
-    f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64, 128)
-} | {"f32": 32, "f64": 64} | {f"{kind}x{n}": 8 * n for kind in ("e4m3", "e5m2") for n in (2, 4)}  # fmt: skip
-
-
 _HALF = ("f16", "bf16", "f16x2", "bf16x2")
 
 
@@ -370,10 +361,10 @@ def fits(have: str, want: str, wide: bool = False) -> bool:
         return False
     have_class, want_class = _class(have), _class(want)
     if want in _HALF:  # these live in .b16 registers, the packed pairs in .b32 ones
-        return have_class == "b" and _WIDTH.get(have) == _WIDTH[want]
+        return have_class == "b" and TYPE_BITS.get(have) == TYPE_BITS[want]
     if "b" not in (have_class, want_class) and have_class != want_class:
         return False
-    have_bits, want_bits = _WIDTH.get(have, 0), _WIDTH.get(want, 0)
+    have_bits, want_bits = TYPE_BITS.get(have, 0), TYPE_BITS.get(want, 0)
     if have_bits == want_bits:
         return True
     # A wider register will do unless both are floating-point (PTX ISA 9.5, tables on relaxed checking).

@@ -7,71 +7,30 @@ as the min and max instructions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from mcheck.ir.expr import apply_binary
 from mcheck.semantics import floats
 
-_INTEGERS = {"u32", "s32", "u64"}
-_SHARED = MappingProxyType(
-    {
-        "add": frozenset(_INTEGERS),
-        "min": frozenset({"u32", "s32"}),
-        "max": frozenset({"u32", "s32"}),
-        "inc": frozenset({"u32"}),
-        "dec": frozenset({"u32"}),
-        "and": frozenset({"b32"}),
-        "or": frozenset({"b32"}),
-        "xor": frozenset({"b32"}),
-    }
-)
-_ORDERED = frozenset(_INTEGERS | {"s64", "f16", "bf16"})
+_NUMBERS = frozenset({"u32", "s32", "u64"})
+_ORDERED = _NUMBERS | {"s64", "f16", "bf16"}
 _WORDS = frozenset({"b32", "b64"})
-_GLOBAL = MappingProxyType(
+_COUNTED = frozenset({"u32"})
+TENSOR_REDUCTIONS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
-        "add": frozenset(_INTEGERS | {"f32", "f64", "f16", "bf16"}),
+        "add": _NUMBERS | {"f32", "f16", "bf16"},
         "min": _ORDERED,
         "max": _ORDERED,
-        "inc": frozenset({"u32"}),
-        "dec": frozenset({"u32"}),
+        "inc": _COUNTED,
+        "dec": _COUNTED,
         "and": _WORDS,
         "or": _WORDS,
         "xor": _WORDS,
     }
 )
-_SCALAR = MappingProxyType(
-    {
-        "add": frozenset(_INTEGERS | {"f32", "f64", "f16", "bf16", "f16x2", "bf16x2"}),
-        "min": frozenset(_INTEGERS | {"s64"}),
-        "max": frozenset(_INTEGERS | {"s64"}),
-        "inc": frozenset({"u32"}),
-        "dec": frozenset({"u32"}),
-        "and": _WORDS,
-        "or": _WORDS,
-        "xor": _WORDS,
-        "exch": _WORDS | {"b128"},
-        "cas": _WORDS | {"b16", "b128"},
-    }
-)
-
-TABLES: Final = MappingProxyType(
-    {
-        "shared::cluster": _SHARED,  # cp.reduce.async.bulk with an mbarrier
-        "global": _GLOBAL,  # cp.reduce.async.bulk with a bulk group
-        "tensor": MappingProxyType({**_GLOBAL, "add": _GLOBAL["add"] - {"f64"}}),  # cp.reduce.async.bulk.tensor
-        "red.async": _SHARED,
-        "red.async.global": MappingProxyType({"add": frozenset(_INTEGERS)}),  # the .release forms
-        "atom": _SCALAR,
-    }
-)
-"""By destination or instruction: operation -> the types that it may have."""
-
-
-def supported(op: str, type_: str, destination: str) -> bool:
-    """May a reduction of ``op`` on ``type_`` go to ``destination``, a key of ``TABLES``?"""
-    return type_ in TABLES[destination].get(op, frozenset())
+"""The reductions of ``cp.reduce.async.bulk.tensor``: operation -> the types that elements may have."""
 
 
 def element_size(type_: str) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcheck.base.errors import Unsupported
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.semantics import tensor_map
-from mcheck.semantics.reductions import supported
+from mcheck.semantics.reductions import TENSOR_REDUCTIONS
 from mcheck.semantics.undefined import Misuse
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _check_fit(spec: TensorMapSpec, dim: int, mode: str, coords: Sequence[int], 
 def _can_reduce(op: str, elemtype: str) -> bool:
     """Bitwise operations are listed by .b types, which no map has: any integer element of that width will do."""
     untyped = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}.get(elemtype, "")
-    return supported(op, untyped if op in ("and", "or", "xor") else elemtype, "tensor")
+    return (untyped if op in ("and", "or", "xor") else elemtype) in TENSOR_REDUCTIONS.get(op, ())
 
 
 def _check_im2col(spec: TensorMapSpec, mode: str, coords: Sequence[int], offsets: Sequence[int]) -> None:

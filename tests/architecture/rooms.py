@@ -23,7 +23,7 @@ LEVELS: tuple[dict[str, str], ...] = (
         "errors": "the public name of base.errors",
     },
     {
-        "isa": "the instruction table: families, operand types, decoding, agreement with the assembler",
+        "isa": "the instruction table: families, operand types, decoding",
         "semantics": "what an operation does to bytes, concretely and as terms",
         "findings": "the catalogue of findings as data, suppression, repair",
     },

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 FAMILIES = {"r": "r", "l": "rd", "h": "rs", "q": "rq", "f": "ff", "d": "fd"}
-"""By constraint, the register family of ``mcheck.isa.agreement``."""
+"""By constraint, the register family of ``tests.isa.agreement``."""
 LOCALS = {"pred": "p", "b8": "rs", "b128": "rq"}
 """By type, the family of a register that a statement declares for itself."""
 CONSTANTS = (0, 24, 128)

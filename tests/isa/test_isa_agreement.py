@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.isa.agreement import known_differences, ptxas
-from mcheck.isa.agreement.__main__ import main
-from mcheck.isa.agreement.compare import TARGETS, compare, refusal
-from mcheck.isa.agreement.lines import all_lines
-from mcheck.isa.agreement.ptxas import rejected
 from mcheck.isa.families import ptx_families
 from tests.assembler import Assembler
+from tests.isa.agreement import known_differences, ptxas
+from tests.isa.agreement.__main__ import main
+from tests.isa.agreement.compare import TARGETS, compare, refusal
+from tests.isa.agreement.lines import all_lines
+from tests.isa.agreement.ptxas import rejected
 
 LINES = all_lines(limit=24, bases=1)
 

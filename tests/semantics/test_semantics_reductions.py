@@ -5,14 +5,17 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcheck.isa.families.atomics import OPERATIONS
+from mcheck.isa.families.bulk import CLUSTER_REDUCTIONS, GLOBAL_REDUCTIONS
 from mcheck.semantics import floats
-from mcheck.semantics.reductions import TABLES, atomic, element_size, reduce, supported
+from mcheck.semantics.reductions import TENSOR_REDUCTIONS, atomic, element_size, reduce
 
 M32, M64 = 2**32 - 1, 2**64 - 1
 
@@ -89,36 +92,17 @@ def test_unknown_operation() -> None:
         reduce("inc", "f32", 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("op", "type_", "destination", "legal"),
-    [
-        ("add", "u64", "shared::cluster", True),
-        ("add", "f32", "shared::cluster", False),
-        ("min", "u64", "shared::cluster", False),
-        ("and", "b64", "shared::cluster", False),
-        ("add", "f64", "global", True),
-        ("add", "f64", "tensor", False),
-        ("add", "s64", "global", False),
-        ("max", "bf16", "global", True),
-        ("min", "f32", "global", False),
-        ("xor", "s32", "global", False),
-        ("inc", "u64", "global", False),
-        ("add", "u64", "red.async.global", True),
-        ("min", "u32", "red.async.global", False),
-        ("cas", "b128", "atom", True),
-        ("nand", "b32", "atom", False),
-    ],
-)
-def test_supported(op: str, type_: str, destination: str, legal: bool) -> None:
-    assert supported(op, type_, destination) is legal
-
-
-@pytest.mark.parametrize("destination", TABLES)
-def test_what_is_supported_computes(destination: str) -> None:
-    for op, types in TABLES[destination].items():
+@pytest.mark.parametrize("table", [OPERATIONS, CLUSTER_REDUCTIONS, GLOBAL_REDUCTIONS, TENSOR_REDUCTIONS])
+def test_what_the_instructions_have_computes(table: Mapping[str, Iterable[str]]) -> None:
+    for op, types in table.items():
         for type_ in types:
-            assert element_size(type_) in (2, 4, 8, 16)
-            atomic(op, type_, 1, (1, 2) if op == "cas" else (1,))
+            assert element_size(type_) in (2, 4, 8)
+            atomic(op, type_, 1, (1,))
+
+
+def test_a_tensor_reduces_what_bulk_copies_do_but_doubles() -> None:
+    tensor = {op: set(types) for op, types in TENSOR_REDUCTIONS.items()}
+    assert tensor == {op: set(types) - {"f64"} for op, types in GLOBAL_REDUCTIONS.items()}
 
 
 FINITE = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}

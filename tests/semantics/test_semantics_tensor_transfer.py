@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mcheck.ir.address_map import lay_out
 from mcheck.ir.memory import Cta, MemObject, TensorMapSpec
+from mcheck.isa.families.bulk import GLOBAL_REDUCTIONS
 from mcheck.semantics import (
     arrays,
     floats,
@@ -256,7 +257,7 @@ def test_im2col_w_keeps_rows_and_planes(
 
 # --- reductions -----------------------------------------------------------------------------------------
 
-PAIRS = sorted({(op, t) for op, types in reductions.TABLES["global"].items() for t in types})
+PAIRS = sorted({(op, t) for op, types in GLOBAL_REDUCTIONS.items() for t in types})
 
 
 def samples(type_: str) -> list[int]:

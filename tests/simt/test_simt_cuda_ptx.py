@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.isa.agreement import ptxas
-from mcheck.isa.agreement.ptxas import rejected
 from tests.assembler import Assembler
+from tests.isa.agreement import ptxas
+from tests.isa.agreement.ptxas import rejected
 from tests.isa.cuda_ptx import find_headers, forms
 from tests.simt.test_simt_legal_forms import mistakes
 

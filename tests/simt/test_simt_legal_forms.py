@@ -9,9 +9,6 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
-from mcheck.isa.agreement.compare import refusal
-from mcheck.isa.agreement.lines import all_lines
-from mcheck.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
 from mcheck.isa.families import ptx_families
 from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.compiler import Compiler
@@ -19,6 +16,9 @@ from mcheck.simt.execution.lanes import Lanes
 from mcheck.simt.instructions.dispatch import compile_statement
 from mcheck.simt.trace_extraction import Runner
 from tests.assembler import Assembler
+from tests.isa.agreement.compare import refusal
+from tests.isa.agreement.lines import all_lines
+from tests.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
 
 LINES = [line for line in all_lines(limit=24, bases=1) if line.change == "variant"]
 

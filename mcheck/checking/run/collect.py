@@ -41,6 +41,14 @@ def collect_tests(
     return list(found.values())
 
 
+def find_test(path: str) -> Case:
+    """The one test at ``path``."""
+    cases = collect_tests([path])
+    if len(cases) != 1:
+        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
+    return cases[0]
+
+
 def _files(path: str, takes: Callable[[str], bool]) -> list[str]:
     if os.path.isdir(path):
         found = [

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mcheck.ir.alu import bounds
 from mcheck.ir.condition import ConstTerm, MemTerm, RegTerm, Term
 from mcheck.ir.def_use import written_registers
 from mcheck.ir.program import Thread
-from mcheck.isa.operands import width
-
-
-def value_range(type_name: str) -> tuple[int, int]:
-    """The least and the greatest value of a type, as values are displayed."""
-    bits = width(type_name)
-    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_name[0] == "s" else (0, (1 << bits) - 1)
 
 
 def register_types(thread: Thread, name: str) -> frozenset[str]:
@@ -27,7 +21,7 @@ def explain_misfit(constant: Term, other: Term, types: Collection[str]) -> str |
     """A warning if ``other``, whose values have these types, is compared with a constant out of their range."""
     if not isinstance(constant, ConstTerm) or not isinstance(other, RegTerm | MemTerm) or not types:
         return None
-    ranges = [value_range(kind) for kind in types]
+    ranges = [bounds(kind) for kind in types]
     low, high = min(least for least, _ in ranges), max(most for _, most in ranges)
     if low <= constant.value <= high:
         return None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.ir.type_sizes import TYPE_BITS
 from mcheck.isa.opcode import Opcode
 
 Word = NDArray[np.uint64]
@@ -21,16 +22,11 @@ Function = Callable[..., tuple[Word, ...]]
 
 _U64 = np.uint64
 _ONE, _ZERO = _U64(1), _U64(0)
-_WIDTH = {"pred": 1, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "bf16": 16, "tf32": 32}
 
 
-@cache
 def type_bits(kind: str) -> int:
     """The bits of a PTX type; 0 for an unknown type."""
-    if kind in _WIDTH:
-        return _WIDTH[kind]
-    digits = kind[1:]
-    return int(digits) if digits.isdigit() and kind[:1] in tuple("bsuf") else 0
+    return TYPE_BITS.get(kind, 0)
 
 
 def is_floating(kind: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.ir.ops import AsyncStore, Op
-from mcheck.isa.families.bulk import MBARRIER
+from mcheck.isa.families.bulk import CLUSTER_REDUCTIONS, MBARRIER
 from mcheck.isa.families.common import SM_90, SM_100, address, pairs, unsupported, values, vector_length
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
@@ -94,17 +94,6 @@ ST_ASYNC = Family(
     ),
 )
 
-CLUSTER_OPERATIONS: dict[str, tuple[str, ...]] = {
-    "inc": ("u32",),
-    "dec": ("u32",),
-    "min": ("u32", "s32"),
-    "max": ("u32", "s32"),
-    "and": ("b32",),
-    "or": ("b32",),
-    "xor": ("b32",),
-    "add": ("u32", "s32", "u64"),
-}
-
 RED_ASYNC = Family(
     name="red.async",
     kind=Kind.ASYNC_REDUCTION,
@@ -121,11 +110,11 @@ RED_ASYNC = Family(
                 Slot("scope", ("cluster",)),
                 _CLUSTER,
                 MBARRIER,
-                Slot("op", tuple(CLUSTER_OPERATIONS)),
+                Slot("op", tuple(CLUSTER_REDUCTIONS)),
                 Slot("type", ("u32", "s32", "u64", "b32"), kind="type"),
             ),
             args=(_A, Arg("b", "src", "$type"), _MBAR),
-            rules=(pairs("op", "type", CLUSTER_OPERATIONS),),
+            rules=(pairs("op", "type", CLUSTER_REDUCTIONS),),
             lower=_store,
             completion="mbarrier",
         ),
@@ -151,11 +140,11 @@ RED_ASYNC = Family(
                 Slot("sem", ("relaxed", "release"), needs={"release": SM_100}),
                 Slot("scope", ("gpu", "sys")),
                 replace(_GLOBAL, needs={"global": SM_100}),
-                Slot("op", tuple(CLUSTER_OPERATIONS)),
+                Slot("op", tuple(CLUSTER_REDUCTIONS)),
                 Slot("type", ("u32", "s32", "u64", "s64", "b32"), kind="type"),
             ),
             args=(_A, Arg("b", "src", "$type")),
-            rules=(pairs("op", "type", {**CLUSTER_OPERATIONS, "add": (*CLUSTER_OPERATIONS["add"], "s64")}),),
+            rules=(pairs("op", "type", {**CLUSTER_REDUCTIONS, "add": (*CLUSTER_REDUCTIONS["add"], "s64")}),),
             lower=unsupported,
             ptx="9.5",
         ),

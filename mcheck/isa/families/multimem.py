@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mcheck.ir.ops import Atomic, Load, Multimem, Op, Store
+from mcheck.ir.type_sizes import TYPE_BITS
 from mcheck.isa.families.atomics import OPERATIONS
 from mcheck.isa.families.common import (
     SM_90,
@@ -22,7 +23,6 @@ from mcheck.isa.families.common import (
     vector_length,
 )
 from mcheck.isa.kinds import Kind
-from mcheck.isa.operands import width
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 SECTION = "9.7.9.14"
@@ -62,7 +62,7 @@ def _packed(kind: str) -> int:
 
 def _register_type(kind: str) -> str:
     """The type of a register with values of a type; of those that PTX computes with, the type itself."""
-    return kind if kind in ("f32", "f64") or kind not in _FLOATS else f"b{width(kind)}"
+    return kind if kind in ("f32", "f64") or kind not in _FLOATS else f"b{TYPE_BITS[kind]}"
 
 
 def _load(match: Match) -> Op:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import is_floating, type_bits
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
+from mcheck.ir.alu import wrap
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import Opcode
 
@@ -76,13 +77,6 @@ def literal_registers(literal: Literal) -> tuple[Register, ...]:
             return tuple(r for r, _ in literal.parts)
 
 
-def to_number(value: int, kind: str) -> int:
-    """The bits of a register as a number of an integer type."""
-    bits = type_bits(kind)
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
-
-
 def extract_literal(statement: Statement) -> Literal | None:
     """The literal of the first predicate that a statement writes; ``None`` if it has no such form."""
     name, opcode = statement.opcode.name, statement.opcode
@@ -113,9 +107,9 @@ def _compared(opcode: Opcode, left: Operand, right: Operand) -> Bound | Related 
         test, kind = UNSIGNED[test], "u" + kind[1:]
     if kind[0] == "b":
         kind = "u" + kind[1:]
-    if isinstance(right, Register) or abs(to_number(right.value, kind)) >= FAR:
+    if isinstance(right, Register) or abs(wrap(kind, right.value)) >= FAR:
         return _related(left, right, test, NOT.get(test), (kind,))
-    number = to_number(right.value, kind)
+    number = wrap(kind, right.value)
     if test in ("le", "gt"):  # at least the next number, which may be beyond the type: then it always holds, or never
         return Bound(left, kind, number + 1, equal=False, negated=test == "le")
     if test in ("eq", "ne", "ge", "lt"):

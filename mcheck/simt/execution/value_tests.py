@@ -8,6 +8,7 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import type_bits
+from mcheck.ir.alu import wrap
 from mcheck.ir.expr import apply_binary
 from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED
 from mcheck.isa.kinds import Kind
@@ -122,6 +123,4 @@ def _signed(operand: ptx.Operand) -> int:
 
 def as_number(value: int, kind: str) -> int:
     """The number that these bits are in a type."""
-    size = type_bits(kind)
-    value &= (1 << size) - 1
-    return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
+    return wrap(kind, value)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, is_packed
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
@@ -21,6 +21,7 @@ from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import read_opcode
+from mcheck.semantics.reductions import atomic
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits, compiles
 from mcheck.simt.execution.forced_values import Observation
@@ -253,7 +254,7 @@ class _Atomic:
             forced = c.forced.take(lane, len(c.recorded.code[lane]) - 1)
             if forced is not None:
                 old = np.array([forced], np.uint64)
-            new, r = updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            new, r = updated_value(op, int(old[0]), [int(v[j]) for v, _ in given])
             if op.op == "cas":
                 c.recorded.record_swap(lane, self.at)
             if bound and not q[0]:
@@ -382,36 +383,11 @@ def _scalar_operation(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
     return scalar, count * (2 if kind.endswith("x2") else 1)
 
 
-def updated_value(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
+def updated_value(op: ops.Atomic, old: int, given: list[int]) -> tuple[int, bool]:
     """The value that an atomic leaves, and whether it is unknown."""
-    if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
+    if is_floating(op.type) or is_packed(op.type):
         return 0, True
-    top, a = (1 << size) - 1, given[0]
-
-    def number(x: int) -> int:
-        return x - (1 << size) if op.type[0] == "s" and x >> size - 1 else x
-
-    match op.op:
-        case "add":
-            new = old + a
-        case "exch":
-            new = a
-        case "cas":
-            new = given[1] if old == a else old
-        case "and":
-            new = old & a
-        case "or":
-            new = old | a
-        case "xor":
-            new = old ^ a
-        case "min":
-            new = min(number(old), number(a))
-        case "max":
-            new = max(number(old), number(a))
-        case "inc":
-            new = 0 if old >= a else old + 1
-        case "dec":
-            new = a if old == 0 or old > a else old - 1
-        case _:
-            return 0, True
-    return new & top, False
+    try:
+        return atomic(op.op, op.type, old, given), False
+    except KeyError:
+        return 0, True

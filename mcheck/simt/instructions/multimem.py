@@ -188,7 +188,7 @@ def change(
                 c.store.save(where, size, one, value[j : j + 1], quality[j : j + 1])
                 continue
             old, state = c.store.load(where, size, one)
-            new, lost = updated_value(op, int(old[0]), [int(value[j])], 8 * size)
+            new, lost = updated_value(op, int(old[0]), [int(value[j])])
             state = state | np.uint8(taint.UNKNOWN_NAMELESS if lost else 0)
             if state.any():
                 c.recorded.unknown_atomics.add(int(where[0]))

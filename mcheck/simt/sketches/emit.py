@@ -14,7 +14,7 @@ from mcheck.simt.sketches.formulas import Number, Writer, ring_stages
 from mcheck.simt.sketches.objects import declare_objects
 from mcheck.simt.sketches.roles import Role, find_roles
 from mcheck.simt.sketches.rolling import Line, Loop, Node, When
-from mcheck.simt.sketches.spelling import INDEX, NUMBER, OFFSET
+from mcheck.simt.sketches.spelling import NUMBER, OFFSET
 from mcheck.simt.trace_extraction import ClusterTrace
 
 Sources = Mapping[tuple[int, int], SourceLine]
@@ -141,18 +141,14 @@ def _text(parts: Sequence[str], numbers: Sequence[Number], writer: Writer) -> st
     rest = iter(numbers)
     out: list[str] = []
     for part in parts:
-        match part:
-            case "\0n" | "\0i":
-                out.append(writer.text(next(rest)))
-            case "\0o":
-                offset = next(rest)
-                out.append("" if offset == 0 else f" + {writer.text(offset)}".replace("+ -", "- "))
-            case _:
-                out.append(part)
+        if part == NUMBER:
+            out.append(writer.text(next(rest)))
+        elif part == OFFSET:
+            offset = next(rest)
+            out.append("" if offset == 0 else f" + {writer.text(offset)}".replace("+ -", "- "))
+        else:
+            out.append(part)
     return "".join(out)
-
-
-assert (NUMBER, INDEX, OFFSET) == ("\0n", "\0i", "\0o")
 
 
 def _place(span: Span | None, sources: Sources) -> str:

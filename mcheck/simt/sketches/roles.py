@@ -88,7 +88,7 @@ def _warp_code(threads: Sequence[Thread], declared: Declarations) -> tuple[Node,
 
 def _item(lanes: tuple[int, ...], statement: Statement, meets: bool) -> Item:
     span = statement.span
-    return Item((tuple(statement.text), span and (span.line, span.column)), ((lanes, statement),), meets)
+    return Item((statement.text, span and (span.line, span.column)), ((lanes, statement),), meets)
 
 
 def _weave(one: list[Item], other: list[Item]) -> list[Item]:
@@ -149,7 +149,7 @@ def _split_runs(item: Item, known: Known) -> Iterator[Item]:
     while start < len(lanes):
         end, best = start + 1, None
         while end <= len(lanes):
-            part = replace(statement, columns=[column[start:end] for column in statement.columns])
+            part = replace(statement, columns=tuple(column[start:end] for column in statement.columns))
             one = Item(item.shape, ((lanes[start:end], part),), item.meets)
             if None in _numbers(one, known):
                 break
@@ -179,7 +179,7 @@ def _line(item: Item, known: Known) -> Line:
     if None in numbers:
         where = "" if statement.span is None else f"line {statement.span.line}: "
         raise Unsupported(f"{where}a sketch cannot say what the lanes access: their addresses follow no pattern")
-    return Line(tuple(statement.text), tuple(n for n in numbers if n is not None), statement.span)
+    return Line(statement.text, tuple(n for n in numbers if n is not None), statement.span)
 
 
 # --- warps and CTAs ---------------------------------------------------------------------------------------------

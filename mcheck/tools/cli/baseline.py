@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcheck.tools.cli.configuration import is_on_command_line
+from mcheck.tools.cli.options import together
 
 if TYPE_CHECKING:
     from mcheck.checking.run.case import Case
     from mcheck.checking.run.result import Result
     from mcheck.findings.baseline import Baseline, KnownFinding
 
-Function = Callable[..., Any]
 MOST = 10
 """The maximum number of entries that are named."""
 
-_OPTIONS = (
+options = together(
     click.option("--baseline", metavar="FILE", help="Findings listed in FILE are no errors; only new ones are."),
     click.option(
         "--update-baseline", is_flag=True, help="Add new findings to the baseline, and drop those no longer found."
     ),
     click.option("--write-baseline", metavar="FILE", help="Write all findings to FILE, as a baseline for later."),
 )
-
-
-def options(function: Function) -> Function:
-    """Add the options for a baseline to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""The options for a baseline."""
 
 
 class BaselineFile:

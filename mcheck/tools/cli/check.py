@@ -62,13 +62,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     metavar="N",
     help="Maximum executions of the protocol engine.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Files checked in parallel (default: one per core).",
-)
+@options.jobs("Files checked")
 @options.cache
 @options.resume
 @options.scheduler

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @options.profile
 @options.format_("text", "json")
 @options.target
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run in parallel (default: one per core)."
-)
+@options.jobs("Tests run")
 @options.timeout
 @options.memory
 @options.unroll

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 @click.option("--title", default="Outcomes and findings", show_default=True, help="Heading of the index.")
 @options.model
 @options.profile
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Pages computed in parallel (default: one per core)."
-)
+@options.jobs("Pages computed")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=20.0, show_default=True, metavar="SECONDS",
     help="Limit per test and model; the answer is unknown after it.",

@@ -37,9 +37,7 @@ STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--fix", is_flag=True, help="Write the program with its cheapest repair, or without what can go.")
 @click.option("-o", "--output", "target", metavar="FILE", help="With --fix: write the program to FILE, atomically.")
 @click.option("--overwrite", is_flag=True, help="With --fix: FILE may be the program itself.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Checks in parallel (default: one per core)."
-)
+@options.jobs("Checks")
 @options.cache
 @launch.options
 @sources.options

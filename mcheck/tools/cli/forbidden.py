@@ -19,8 +19,8 @@ MOST = 100
 
 def write_forbidden(path: str, target: str | None, form: str, settings: Settings, *, color: str) -> int:
     """Write the forbidden states of a test, as text or JSON, and return the exit status."""
-    from mcheck.base.errors import InputError, Unsupported
-    from mcheck.checking.run.collect import collect_tests
+    from mcheck.base.errors import Unsupported
+    from mcheck.checking.run.collect import find_test
     from mcheck.checking.run.command import preload
     from mcheck.checking.run.isolation import run_isolated
     from mcheck.report import forbidden
@@ -31,12 +31,10 @@ def write_forbidden(path: str, target: str | None, form: str, settings: Settings
 
     if target is not None and target.endswith(SUFFIXES):
         raise click.UsageError(f"-o {target} is a picture: select the forbidden state with --graph N")
-    cases = collect_tests([path])
-    if len(cases) != 1:
-        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
+    case = find_test(path)
     preload(settings)
     try:
-        found = run_isolated(path, settings, lambda: _explore(cases[0].path, settings))
+        found = run_isolated(path, settings, lambda: _explore(case.path, settings))
     except Unsupported as error:
         show(error, color=color)
         return 3
@@ -68,29 +66,16 @@ class _Found:
 
 
 def _explore(path: str, settings: Settings) -> _Found:
-    from mcheck.base.budget import Limit
     from mcheck.base.reasons import format_reasons, with_total_time
-    from mcheck.checking.policy.executions import executions as explore
-    from mcheck.checking.policy.question import Question
     from mcheck.checking.run.case import DEFAULT_MODEL
-    from mcheck.checking.run.single import choose_model, load_program
+    from mcheck.tools.cli.exploring import explore
 
-    within = Limit(settings.timeout)
-    program = load_program(path, settings.assume)
-    model = settings.model or program.model or DEFAULT_MODEL
-    asked = Question(profile=settings.profile, unroll=settings.unroll, timeout=within.left())
-    explored = explore(
-        program,
-        choose_model(settings.model, program.model, program.path, program.model_span),
-        asked,
-        forbidden=MOST,
-        drawn=0,
-    )
+    program, explored = explore(path, settings, forbidden=MOST, drawn=0)
     given = explored.answer
     why = format_reasons(with_total_time(given.reasons, settings.timeout)) or "the exploration stopped early"
     return _Found(
         name=program.name,
-        model=model,
+        model=settings.model or program.model or DEFAULT_MODEL,
         states=explored.forbidden,
         complete=explored.all_forbidden,
         notation=program.condition.notation,

@@ -16,19 +16,13 @@ def write_graph(
     path: str,
     target: str | None,
     number: int,
+    settings: Settings,
     *,
     forbidden: bool,
-    model: str | None,
-    profile: str,
-    timeout: float | None,
-    memory: int | None,
-    unroll: int,
-    assume: tuple[str, ...] = (),
 ) -> int:
     """Draw outcome ``number``, or the forbidden state of that number, to a file and return the exit status."""
     from mcheck.base.errors import InputError, Unsupported
-    from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.collect import collect_tests
+    from mcheck.checking.run.collect import find_test
     from mcheck.checking.run.command import preload
     from mcheck.checking.run.isolation import run_isolated
     from mcheck.report.output import output, refuse_unwritable, replace_file
@@ -41,13 +35,10 @@ def write_graph(
         raise click.UsageError(f"--graph needs an output file: {typed} (or {', '.join(SUFFIXES[1:])})")
     if not target.endswith(SUFFIXES):
         raise click.UsageError(f"-o {target} is not a picture file: with --graph it must end in {', '.join(SUFFIXES)}")
-    cases = collect_tests([path])
-    if len(cases) != 1:
-        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
-    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    case = find_test(path)
     preload(settings)
     try:
-        drawn = run_isolated(path, settings, lambda: _draw(cases[0].path, target, number, forbidden, settings))
+        drawn = run_isolated(path, settings, lambda: _draw(case.path, target, number, forbidden, settings))
     except Unsupported as error:
         show(error)
         return 3
@@ -78,22 +69,11 @@ class _Drawn:
 
 
 def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
-    from mcheck.base.budget import Limit
     from mcheck.base.reasons import format_reasons, with_total_time
-    from mcheck.checking.policy.executions import executions as explore
-    from mcheck.checking.policy.question import Question
-    from mcheck.checking.run.single import choose_model, load_program
     from mcheck.report.picture.formats import picture
+    from mcheck.tools.cli.exploring import explore
 
-    within = Limit(settings.timeout)
-    program = load_program(path, settings.assume)
-    explored = explore(
-        program,
-        choose_model(settings.model, program.model, program.path, program.model_span),
-        Question(profile=settings.profile, unroll=settings.unroll, timeout=within.left()),
-        forbidden=number if forbidden else 0,
-        drawn=0 if forbidden else number,
-    )
+    _, explored = explore(path, settings, forbidden=number if forbidden else 0, drawn=0 if forbidden else number)
     if forbidden:
         executions = [f.execution for f in explored.forbidden if f.execution is not None]
     else:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcheck.tools.cli.configuration import is_on_command_line
+from mcheck.tools.cli.options import together
 
 if TYPE_CHECKING:
     from mcheck.checking.run.case import LaunchText
 
-Function = Callable[..., Any]
 
-_OPTIONS = (
+options = together(
     click.option("--launch", "launch_file", metavar="FILE", help="Launch of a .ptx or .cu file, as JSON or TOML."),
     click.option("--entry", metavar="NAME", help="Kernel to launch, if the module has several."),
     click.option("--grid", metavar="X,Y,Z", help="CTAs in the grid."),
@@ -23,14 +23,8 @@ _OPTIONS = (
     click.option("--shared", metavar="BYTES", help="Size of dynamic shared memory."),
     click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Kernel parameter: a number or JSON."),
 )
+"""The options of a launch."""
 FIELDS = ("entry", "grid", "block", "cluster", "shared")
-
-
-def options(function: Function) -> Function:
-    """Add the launch options to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def read_options(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:

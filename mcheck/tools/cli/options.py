@@ -23,6 +23,17 @@ MOST_MEMORY = 1 << 62
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+def together(*options: Decorator) -> Decorator:
+    """Several options of a command, in this order."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """A size in bytes from a number with a unit: 600M, 1.5G, 2GiB; at least what an engine needs to start."""
     if value is None:
@@ -165,6 +176,13 @@ target = click.option(
     "-o", "--output", "target", metavar="FILE", help="Write the report to FILE, atomically at the end."
 )
 sarif = click.option("--sarif", "sarif_file", metavar="FILE", help="Also write the findings to FILE as SARIF.")
+
+
+def jobs(what: str) -> Decorator:
+    """The option ``--jobs`` of a command; ``what`` it does at once."""
+    return click.option(
+        "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help=f"{what} in parallel (default: one per core)."
+    )
 
 
 def format_(*choices: str) -> Decorator:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from mcheck.base.verdicts import Verdict
@@ -59,50 +61,28 @@ def command(
     mcheck outcomes MP.litmus --forbidden
     mcheck outcomes MP.litmus --graph 1 --forbidden -o why-not.svg
     """
+    from mcheck.checking.run.case import Case, Settings
+
+    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     if graph is not None:
         from mcheck.tools.cli.graph import write_graph
 
-        return write_graph(
-            path,
-            target,
-            graph,
-            forbidden=forbidden,
-            model=model,
-            profile=profile,
-            timeout=timeout,
-            memory=memory,
-            unroll=unroll,
-            assume=assume,
-        )
-    from mcheck.base.errors import InputError
-    from mcheck.checking.run.case import Case, Settings
-    from mcheck.checking.run.collect import collect_tests
+        return write_graph(path, target, graph, settings, forbidden=forbidden)
+    if forbidden:
+        from mcheck.tools.cli.forbidden import write_forbidden
+
+        return write_forbidden(path, target, form, settings, color=color)
+    from mcheck.checking.run.collect import find_test
     from mcheck.checking.run.command import RUN
     from mcheck.checking.suite import answer_cases
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show, show_warning
 
-    if forbidden:
-        from mcheck.tools.cli.forbidden import write_forbidden
-
-        settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
-        return write_forbidden(path, target, form, settings, color=color)
-    cases = collect_tests([path])
-    if len(cases) != 1:
-        raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
-    settings = Settings(
-        model=model,
-        engine=engine,
-        profile=profile,
-        unroll=unroll,
-        timeout=timeout,
-        memory=memory,
-        assume=assume,
-        witnesses=True,
-    )
+    case = Case(find_test(path).path)
+    asked = replace(settings, engine=engine, witnesses=True)
     with options.open_backend(1, cache, None, None, timeout) as backend:
-        (result,) = answer_cases([Case(cases[0].path)], settings, RUN, backend)
+        (result,) = answer_cases([case], asked, RUN, backend)
     for message, span in result.warnings:
         show_warning(message, span, color=color)
     if result.problem is not None:

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 @options.target
 @options.sarif
 @click.option("--verdict-only", is_flag=True, help="Stop once the verdict is certain; the states may be incomplete.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run in parallel (default: one per core)."
-)
+@options.jobs("Tests run")
 @options.cache
 @options.resume
 @options.scheduler

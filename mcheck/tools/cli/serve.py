@@ -13,13 +13,7 @@ from mcheck.tools.cli import options
 @options.time_limit("--timeout", "Limit per request that names none; the answer is not decided after it.", 60.0)
 @options.cpu_timeout
 @options.memory
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Requests answered in parallel (default: one per core).",
-)
+@options.jobs("Requests answered")
 @click.option("--run", is_flag=True, help="Run the main() of a .cu file, to record its launches, if a client asks.")
 def command(
     model: str | None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcheck.tools.cli.configuration import ConfiguredCommand
+from mcheck.tools.cli.options import together
 
 if TYPE_CHECKING:
     from mcheck.base.errors import McheckError
@@ -17,24 +18,17 @@ if TYPE_CHECKING:
     from mcheck.checking.run.case import Case, Settings
     from mcheck.checking.run.result import Result
 
-Function = Callable[..., Any]
 _PROGRAM = "mcheck.program"
 _LAUNCHABLE = (".cu", ".ptx")
 
-_OPTIONS = (
+options = together(
     click.option("--arch", metavar="sm_90a", help="Target of .cu files (default: sm_90a, or sm_100a if they need it)."),
     click.option(
         "--nvcc-flags", "flags", multiple=True, metavar="FLAGS", help="Further flags of nvcc, such as '-I include'."
     ),
     click.option("--no-run", is_flag=True, help="Do not run the main() of a .cu file to record its launches."),
 )
-
-
-def options(function: Function) -> Function:
-    """Add the options for sources to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+"""The options for sources."""
 
 
 class ProgramCommand(ConfiguredCommand):

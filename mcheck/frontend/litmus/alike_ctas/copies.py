@@ -55,7 +55,7 @@ def sides_of(op: ops.CpAsync | ops.BulkCopy) -> tuple[GlobalSide, Expr, bool]:
             if op.dst_space == "global" and op.src_space == "shared::cta":
                 side = GlobalSide(
                     op.dst, op.size, writes=True, proxy="async", aligned=CHUNK,
-                    reduces=0 if op.reduce is None else type_size(op.type), scope=op.scope,
+                    reduces=0 if op.reduce is None else type_size(op.type or ""), scope=op.scope,
                 )  # fmt: skip
                 return side, op.src, False
     raise NotAlike(f"'{op.text}' is not followed", op.span)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.records import dataclass
-from mcheck.isa.agreement import known_differences
-from mcheck.isa.agreement.ptxas import VERSION, rejected
-from mcheck.isa.agreement.sample import Line, object_space, register_type
 from mcheck.isa.decode import decode
+from tests.isa.agreement import known_differences
+from tests.isa.agreement.ptxas import VERSION, rejected
+from tests.isa.agreement.sample import Line, object_space, register_type
 
 TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_107a", "sm_120a")
 

@@ -12,8 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mcheck.ir.expr import Const, Expr, Name, Reg
-from mcheck.isa.agreement import matrix, tensor_memory
-from mcheck.isa.agreement.sample import (
+from mcheck.isa.families import ptx_families
+from mcheck.isa.instruction import Address, Operand, Value, Vector
+from mcheck.isa.operands import type_of
+from mcheck.isa.schema import Arg, Family, Slot, Variant
+from tests.isa.agreement import matrix, tensor_memory
+from tests.isa.agreement.sample import (
     OBJECTS,
     SINK,
     Line,
@@ -26,10 +30,6 @@ from mcheck.isa.agreement.sample import (
     reg,
     vector,
 )
-from mcheck.isa.families import ptx_families
-from mcheck.isa.instruction import Address, Operand, Value, Vector
-from mcheck.isa.operands import type_of
-from mcheck.isa.schema import Arg, Family, Slot, Variant
 
 
 def prefix_for(type_name: str, wide: bool = False) -> str:
@@ -135,7 +135,7 @@ def choices(variant: Variant, limit: int, seed: int) -> list[Choice]:
             changed[i], changed[j] = a, b
             combined[tuple(changed)] = None
     rest = [choice for choice in combined if choice not in found]
-    random.Random(seed).shuffle(rest)  # noqa: S311 - a fixed sample, no secret
+    random.Random(seed).shuffle(rest)
     return [*found, *rest[: max(0, limit - len(found))]]
 
 
@@ -279,7 +279,7 @@ def constants(variant: Variant, q: Mapping[str, str], operands: tuple[Sample, ..
 
 def family_lines(family: Family, limit: int, bases: int) -> Iterator[Line]:
     """Everything to ask about one family."""
-    picks = random.Random(family.name)  # noqa: S311 - a fixed sample, no secret
+    picks = random.Random(family.name)
     for variant in family.variants:
         yield from variant_lines(family, variant, limit)
         chosen = []

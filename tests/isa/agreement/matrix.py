@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.isa.agreement.sample import Line, Sample, constant, memory, negated, reg, vector
+from tests.isa.agreement.sample import Line, Sample, constant, memory, negated, reg, vector
 
 NAME = "wgmma.mma_async"
 _HEAD = (*NAME.split("."), "sync", "aligned")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mcheck.base.errors import InternalError
-from mcheck.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
+from tests.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
 
 VERSION = "9.5"
 """The PTX version that the modules declare: the newest that forms of the table come from."""

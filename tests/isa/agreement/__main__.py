@@ -1,4 +1,4 @@
-"""``python -m mcheck.isa.agreement``: the table against NVIDIA's assembler, over five targets or the given ones.
+"""``python -m tests.isa.agreement``: the table against NVIDIA's assembler, over five targets or the given ones.
 
 Prints how many lines were asked per target, on how many both sides agree, and every disagreement with its reason.
 Exit status 0 if every disagreement is meant, 1 if not, 3 if there is no assembler.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mcheck.isa.agreement.compare import TARGETS, Comparison, compare
-from mcheck.isa.agreement.lines import all_lines
-from mcheck.isa.agreement.ptxas import VERSION, find
 from mcheck.isa.targets import KNOWN
+from tests.isa.agreement.compare import TARGETS, Comparison, compare
+from tests.isa.agreement.lines import all_lines
+from tests.isa.agreement.ptxas import VERSION, find
 
 
 def _report(comparison: Comparison, brief: bool) -> None:
@@ -31,7 +31,7 @@ def _report(comparison: Comparison, brief: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the comparison; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m mcheck.isa.agreement", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.isa.agreement", description=__doc__)
     parser.add_argument("--target", action="append", choices=KNOWN, help="only this target (may be repeated)")
     parser.add_argument("--ptx", default=VERSION, help=f"the .version of the modules (default: {VERSION})")
     parser.add_argument("--family", action="append", default=[], help="only this instruction (may be repeated)")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.isa.agreement.sample import Line, Sample, constant, memory, reg, vector
+from tests.isa.agreement.sample import Line, Sample, constant, memory, reg, vector
 
 _MOVES = ("ld", "ld.red", "st")
 _PRODUCTS = ("mma", "mma.sp", "mma.ws", "mma.ws.sp")
