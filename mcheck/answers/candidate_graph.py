@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, GraphAgent, Signal, Step
 from mcheck.answers.missing_arrivals import phases_of
-from mcheck.answers.step_text import label_of
+from mcheck.answers.step_text import thing_at
 from mcheck.cat.tags import Tag
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
@@ -174,12 +174,12 @@ class _Builder:
         return GraphAccess(node.thread, step.step, self.position[key], event, step.time, tuple(waits), tuple(signals))
 
     def _signal(self, uid: Uid) -> Signal:
-        bar = self.s.events[uid].mbarrier
-        address = bar.address if bar is not None else 0
+        step = self.s.events[uid].mbarrier
+        address = step.address if step is not None else 0
         instance = self.s.program.memory.find(address)
         cta = instance.cta if instance is not None else None
-        name, phase = label_of(self.s.program, address), max(self.phases.get(uid, 0), 0)
-        return Signal(name, cta, phase, self.clock[uid], 0)
+        bar, phase = thing_at(self.s.program, address), max(self.phases.get(uid, 0), 0)
+        return Signal(bar, cta, phase, self.clock[uid], 0)
 
     def _time(self, known: int) -> list[int]:
         """A set of events as a clock: the steps of each thread, and which completions have been signalled."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Thing
 from mcheck.base.records import dataclass
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.structure import Structure
 from mcheck.findings.fix import Fix, Phase, advise
-from mcheck.findings.phrase import Thing
 from mcheck.semantics.terms import Uid
 
 
@@ -21,13 +21,13 @@ class Lack:
     expected: int
     received: int
 
-    def describe(self, name: str) -> Fix:
-        """A sentence that says what the mbarrier ``name`` lacks."""
+    def describe(self, bar: Thing) -> Fix:
+        """A sentence that says what the mbarrier lacks."""
         bytes_ = (
             f"; of the {self.expected} bytes expected, {self.received} came" if self.expected or self.received else ""
         )
         got = f"got {self.arrived} of {self.count} arrivals{bytes_}"
-        return advise(f"Phase {self.phase} of {{}} {got}", Thing(name), phases=(Phase(name, self.phase),))
+        return advise(f"Phase {self.phase} of {{}} {got}", bar, phases=(Phase(bar, self.phase),))
 
 
 def phases_of(prepared: Prepared, candidate: Candidate) -> dict[Uid, int]:

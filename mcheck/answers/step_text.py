@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mcheck.answers.number_text import format_ranges
+from mcheck.base.phrase import Thing
 from mcheck.findings.trace import Step, StepEffect, StepKind, StepPart
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
@@ -90,19 +92,16 @@ def name_of_threads(program: Program, threads: Sequence[int]) -> str:
     return f"{first.role}[{format_ranges(sorted(program.threads[t].number for t in threads))}]"
 
 
-def label_of(program: Program, address: int) -> str:
-    """The name of the object at an address, with the element or the offset; in the program's terms if it has some."""
-    own_name = program.terms.label(address) if program.terms is not None else None
+def thing_at(program: Program, address: int) -> Thing:
+    """The object at an address, with the element or the offset; in the program's terms if it has some."""
+    own_name = program.terms.thing_at(address) if program.terms is not None else None
     if own_name is not None:
         return own_name
     instance = program.memory.find(address)
     if instance is None:
-        return hex(address)
+        return Thing(hex(address))
     offset = address - instance.base
     item = instance.object
-    if not offset and not item.dims:
-        return instance.label
     if item.dims and item.elem_size and offset % item.elem_size == 0 and len(item.dims) == 1:
-        at = f"@{instance.cta.rank}" if instance.cta is not None else ""
-        return f"{item.name}[{offset // item.elem_size}]{at}"
-    return f"{instance.label} + {offset}" if offset else instance.label
+        return replace(instance.thing(), name=f"{item.name}[{offset // item.elem_size}]")
+    return instance.thing(f" + {offset}" if offset else "")

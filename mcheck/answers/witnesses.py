@@ -9,6 +9,7 @@ from mcheck.answers.left_open import is_question
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
+from mcheck.base.phrase import Actor, Lack, Phrase, Thing, plain, say
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
 from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
@@ -142,16 +143,16 @@ def may_be_undefined(s: Structure, name: str, pair: tuple[int, int]) -> bool:
 
 
 def _finding(
-    code: str, profile: str, message: str, accesses: tuple[Access, ...], trace: Trace, section: str = ""
+    code: str, profile: str, said: Phrase, accesses: tuple[Access, ...], trace: Trace, section: str = ""
 ) -> Finding:
     entry = catalogue.get(code)
     return Finding(
         code=code,
         kind=entry.kind,
         severity=entry.severity(profile),
-        message=message,
+        said=said,
         accesses=accesses,
-        fixes=(entry.fix_for(message),),
+        fixes=(entry.fix_for(plain(said)),),
         section=entry.section_for(section),
         trace=trace,
     )
@@ -168,25 +169,25 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     nodes = [prepared.s.nodes[k] for k in sorted(set(flag.pair))]
     accesses = tuple(access_of(prepared.s, n) for n in nodes if n.source is not None)
     if not nodes[-1].size:
-        message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
-        return [_finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))]
+        said: Phrase = (f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}",)
+        return [_finding(entry.code, profile, said, accesses, describe_execution(prepared, flag.candidate))]
     what = " and ".join(f"the {a.proxy} {a.action} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
-    message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
-    fixes, lack = _advise(prepared, flag, entry.code) if len(nodes) == len(accesses) == 2 else ((), "")
-    message = ": ".join(filter(None, (message, lack)))
-    found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
+    fixes, lack = _advise(prepared, flag, entry.code) if len(nodes) == len(accesses) == 2 else ((), ())
+    end = (": ", Lack(lack)) if lack else ()
+    said = say("{} on {}: {}{}", entry.name.replace("-", " "), where, what, end)
+    found = _finding(entry.code, profile, said, accesses, describe_execution(prepared, flag.candidate))
     return [replace(found, fixes=fixes or found.fixes)]
 
 
-def _advise(prepared: Prepared, flag: FlagReport, code: str) -> tuple[Fixes, str]:
+def _advise(prepared: Prepared, flag: FlagReport, code: str) -> tuple[Fixes, Phrase]:
     """The fixes for a flagged pair, and what it lacks; empty if no order of the steps shows the candidate."""
     from mcheck.answers.advice.races import advise_on_race  # these start late: most programs have no race
     from mcheck.answers.candidate_graph import graph_of
 
     graph = graph_of(prepared, flag.candidate, flag.pair)
     advice = advise_on_race(graph, code) if graph is not None else None
-    return (advice.fixes, advice.lack) if advice is not None else ((), "")
+    return (advice.fixes, advice.lack) if advice is not None else ((), ())
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
@@ -195,16 +196,17 @@ def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
     op = path.misstep.op
     who = program.threads[path.thread].name
     access = Access(thread=who, instruction=text_of(op), span=op.span)
-    return _finding(path.misstep.code, profile, f"{who}: {path.misstep.message}", (access,), (), op.section)
+    said = say("{}{}", Actor(who), path.misstep.message)
+    return _finding(path.misstep.code, profile, said, (access,), (), op.section)
 
 
-def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: str) -> Finding:
+def misuse_finding(prepared: Prepared, misuse: tuple[str, str | Phrase, Uid], profile: str) -> Finding:
     """The finding for a misuse of an mbarrier that some order of its operations leads to."""
     code, message, uid = misuse
     event = prepared.s.events[uid]
     who = prepared.s.program.threads[uid[0]].name
     access = Access(thread=who, instruction=text_of(event.op), span=event.op.span)
-    return _finding(code, profile, f"{who}: {message}", (access,), (), event.op.section)
+    return _finding(code, profile, say("{}{}", Actor(who), message), (access,), (), event.op.section)
 
 
 WAITS = "waits forever"
@@ -242,16 +244,17 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
         if tests and tests[-1].mbarrier is not None:
             lack = find_lack(s, phases_of(prepared, candidate), tests[-1].mbarrier.address)
-            lacks += [lack.describe(_label(s, tests[-1].mbarrier.address))] if lack else []
-    message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
+            lacks += [lack.describe(_bar_at(s, tests[-1].mbarrier.address))] if lack else []
+    said = ("wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting),)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
-    found = _finding(code, profile, message, tuple(waiting), describe_execution(prepared, candidate))
+    found = _finding(code, profile, said, tuple(waiting), describe_execution(prepared, candidate))
     return replace(found, fixes=tuple(dict.fromkeys([*lacks, *found.fixes])))
 
 
-def _label(s: Structure, address: int) -> str:
+def _bar_at(s: Structure, address: int) -> Thing:
     instance = s.program.memory.find(address)
-    offset = address - instance.base if instance is not None else 0
-    if instance is None or not (offset or instance.object.size > MBARRIER_BYTES):
-        return instance.label if instance is not None else hex(address)
-    return format_range(instance.label, offset, offset + MBARRIER_BYTES)
+    if instance is None:
+        return Thing(hex(address))
+    offset = address - instance.base
+    alone = not offset and instance.object.size <= MBARRIER_BYTES
+    return instance.thing("" if alone else f"[bytes {offset}..{offset + MBARRIER_BYTES}]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.effects.ranges import join_ranges
 from mcheck.ir.memory import TensorMapSpec
@@ -16,7 +17,7 @@ class Fault:
     """A precondition that the operands violate: a code of ``mcheck.findings.catalogue`` and one sentence."""
 
     code: str
-    message: str
+    message: str | Phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +133,11 @@ class Faults:
 
     found: list[Fault] = field(default_factory=list)
 
-    def add(self, code: str, message: str) -> None:
+    def add(self, code: str, message: str | Phrase) -> None:
         """Add a violated precondition."""
         self.found.append(Fault(code, message))
 
-    def require(self, holds: bool, code: str, message: str) -> bool:
+    def require(self, holds: bool, code: str, message: str | Phrase) -> bool:
         """Add a fault if a precondition does not hold; returns whether it holds."""
         if not holds:
             self.add(code, message)

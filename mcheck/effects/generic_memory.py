@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from mcheck.base.phrase import say
 from mcheck.effects.effect import Access, Effect, Faults, Stored
 from mcheck.effects.operands import Operands
 from mcheck.effects.registry import defines_effect
@@ -89,7 +90,7 @@ def tensormap_replace(op: ops.TensormapReplace, o: Operands, site: Site) -> Effe
     site.check_alignment(faults, address, 64, "address")
     space = instance.object.space
     if op.space != "generic" and space != op.space.partition("::")[0]:
-        faults.add("UB108", f"{instance.label} is in .{space}, not in .{op.space}")
+        faults.add("UB108", say("{} is in .{}, not in .{}", instance.thing(), space, op.space))
     return Effect(faults=faults.all(), accesses=(Access(address, MAP_SIZE),))
 
 

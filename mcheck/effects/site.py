@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import field
 
+from mcheck.base.phrase import Phrase, say
 from mcheck.base.records import dataclass
 from mcheck.effects.effect import Effect, Faults
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
@@ -111,10 +112,11 @@ class Site:
         if instance is None:
             return None
         if instance.object.gpus is not None and self.cta.gpu not in instance.object.gpus:
-            faults.add("UB108", f"{instance.label} is not visible to GPU {self.cta.gpu}")
+            faults.add("UB108", say("{} is not visible to GPU {}", instance.thing(), str(self.cta.gpu)))
             return None
         if instance.object.copies:
-            faults.add("UB111", f"{instance.label} is a multimem address, which only multimem instructions access")
+            only = "a multimem address, which only multimem instructions access"
+            faults.add("UB111", say("{} is {}", instance.thing(), only))
             return None
         return instance
 
@@ -127,7 +129,7 @@ class Site:
         if instance is None:
             return None
         if not instance.object.copies or form.distance is None:
-            faults.add("UB111", f"{instance.label} is not a multimem address")
+            faults.add("UB111", say("{} is not a multimem address", instance.thing()))
             return None
         return self.at(address)
 
@@ -136,11 +138,11 @@ class Site:
         instance = self.at(address)
         if instance is None or address + size > instance.base + instance.object.size:
             where = self._beside(address) if instance is None else _inside(instance, address)
-            faults.add("UB103", f"an access of {size} bytes {where}")
+            faults.add("UB103", say("an access of {} bytes {}", str(size), where))
             return None
         return instance
 
-    def _beside(self, address: int) -> str:
+    def _beside(self, address: int) -> str | Phrase:
         """What an access in no object does: said by the nearest object, if that is near enough to be meant."""
         near = self.layout.objects.nearest(address)
         if near is None:
@@ -152,7 +154,7 @@ class Site:
             where = f"{behind} bytes after the end" if behind else "at the end"
         else:
             where = f"{near.base - address} bytes before the beginning"
-        return f"is outside every object: it begins {where} of {near.label}, which has {size} bytes"
+        return say("is outside every object: it begins {} of {}, which has {} bytes", where, near.thing(), str(size))
 
     def check_alignment(self, faults: Faults, address: int, alignment: int, what: str) -> None:
         """UB102 unless an address is a multiple of ``alignment`` (6.4.1; of bulk copies by their own sections)."""
@@ -166,12 +168,13 @@ class Site:
         if space in ("generic", "local"):
             return
         actual, there = instance.object.space, instance.cta
-        if not faults.require(actual == wanted, "UB108", f"{instance.label} is in .{actual}, not in .{space}"):
+        if actual != wanted:
+            faults.add("UB108", say("{} is in .{}, not in .{}", instance.thing(), actual, space))
             return
         if there is not None and window != "cluster" and there != self.cta:
-            faults.add("UB108", f"{instance.label} is in the shared memory of another CTA")
+            faults.add("UB108", say("{} is in the shared memory of another CTA", instance.thing()))
         elif there is not None and not self.in_cluster(there):
-            faults.add("UB108", f"{instance.label} is in the shared memory of another cluster")
+            faults.add("UB108", say("{} is in the shared memory of another cluster", instance.thing()))
 
     def check_object_space(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
         """UB105 or UB108 unless the bytes of an asynchronous operation are where it says: global memory, the shared
@@ -179,14 +182,15 @@ class Site:
         """
         there = instance.cta
         if space == "global":
-            inside = instance.object.space in ("global", "const", "param")
-            faults.require(inside, "UB108", f"the {what} {instance.label} is not in .global")
+            if instance.object.space not in ("global", "const", "param"):
+                faults.add("UB108", say("the {} {} is not in .global", what, instance.thing()))
         elif there is None:
-            faults.add("UB108", f"the {what} {instance.label} is not in shared memory")
+            faults.add("UB108", say("the {} {} is not in shared memory", what, instance.thing()))
         elif space == "shared::cta" and there != self.cta:
-            faults.add("UB105", f"the {what} {instance.label} is not in the shared memory of the executing CTA")
+            own = "the shared memory of the executing CTA"
+            faults.add("UB105", say("the {} {} is not in {}", what, instance.thing(), own))
         elif not self.in_cluster(there):
-            faults.add("UB105", f"the {what} {instance.label} is in another cluster")
+            faults.add("UB105", say("the {} {} is in another cluster", what, instance.thing()))
 
     def mbarrier_object(self, faults: Faults, address: int, *, own: bool) -> int | None:
         """The mbarrier object at an address: 8 aligned bytes of shared memory, of the own CTA where only that is
@@ -207,8 +211,9 @@ class Site:
         return address
 
 
-def _inside(instance: Instance, address: int) -> str:
-    return f"leaves object {instance.label}: it begins at byte {address - instance.base} of its {instance.object.size}"
+def _inside(instance: Instance, address: int) -> Phrase:
+    at = f"it begins at byte {address - instance.base} of its {instance.object.size}"
+    return say("leaves object {}: {}", instance.thing(), at)
 
 
 def widened(address: int) -> int:

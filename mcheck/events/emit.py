@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from mcheck.base.errors import InternalError, Unsupported
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.effects.dispatch import effect_of
@@ -266,7 +267,7 @@ class Emitter:
             s.truncate(before)
         return out + self.stopped
 
-    def stop(self, code: str, message: str, op: Op) -> Stop:
+    def stop(self, code: str, message: str | Phrase, op: Op) -> Stop:
         """Undefined behaviour of ``op``."""
         return Stop(Misstep(code, message, op, op.section))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.ir.ops import Op
@@ -98,7 +99,7 @@ class Misstep:
     """Undefined behaviour on a path, at event or operation ``op``."""
 
     code: str
-    message: str
+    message: str | Phrase
     op: Op
     section: str = ""
 

@@ -25,11 +25,10 @@ _DEFAULTS: Final = MappingProxyType(
 class Entry:
     """The catalogue entry of one stable code. ``name`` names the defect; codes are never reused.
 
-    ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
-    the rule and its rationale, ``section`` its source, ``remedy`` the fix; ``remedies`` are fixes of special cases,
-    each with a part of the message that identifies the case. ``bad`` and ``good`` are programs in block form, or
-    modules of CTAs of one thread if the block form cannot express them, launched with a ``grid`` of so many CTAs: the
-    first has this finding, the second has no error. ``level`` is the severity under the profile ``ptx``;
+    ``explanation`` is the rule and its rationale, ``section`` its source, ``remedy`` the fix; ``remedies`` are fixes of
+    special cases, each with a part of the message that identifies the case. ``bad`` and ``good`` are programs in block
+    form, or modules of CTAs of one thread if the block form cannot express them, launched with a ``grid`` of so many
+    CTAs: the first has this finding, the second has no error. ``level`` is the severity under the profile ``ptx``;
     ``permissive`` replaces the default severity under that profile. ``continues``: the thread continues after the
     finding, because the effect is known; after other undefined behaviour it stops.
     """
@@ -37,7 +36,6 @@ class Entry:
     code: str
     name: str
     kind: str
-    message: str
     explanation: str
     section: str
     remedy: str
@@ -83,12 +81,3 @@ class Entry:
         if self.kind == "deadlock":
             return "the thread waits forever"
         return "the thread continues" if self.continues else "the thread stops; its later instructions are not checked"
-
-    def message_for(self, **fields: object) -> str:
-        """The message with its fields filled in; a missing field is replaced by its name."""
-        return self.message.format_map(_Fields(fields))
-
-
-class _Fields(dict[str, object]):
-    def __missing__(self, key: str) -> str:
-        return f"the {key}"

@@ -6,6 +6,7 @@ import re
 from dataclasses import field
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import OnlyIf, Phrase, plain
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Fixes
 from mcheck.findings.trace import Trace
@@ -17,8 +18,6 @@ SEVERITIES = ("error", "review", "advice")
 DOCUMENT = "PTX ISA"
 _MBARRIER = re.compile(r"(?:^|\s)(?:cp\.async\.)?mbarrier\.([a-z_]+)")
 _ACTIONS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
-MENTIONED_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
-"""Lines of the program that a text mentions; the group has their numbers."""
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 
 
@@ -78,11 +77,6 @@ class Access:
         return format_range(self.object, *self.bytes) if self.object else ""
 
 
-def mentioned_lines(text: str) -> tuple[int, ...]:
-    """The numbers of the lines that a message or a fix mentions, in their order."""
-    return tuple(int(number) for part in MENTIONED_LINES.findall(text) for number in re.findall(r"\d+", part))
-
-
 def format_range(label: str, start: int, end: int) -> str:
     """A range as text: ``buf@0[bytes 0..16]``, end excluded; for tensor memory a lane and columns."""
     if label.startswith(TENSOR_MEMORY):
@@ -103,21 +97,31 @@ class CompiledLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding. ``code`` is explained by ``mcheck explain``; ``fixes`` are what to do; ``section`` the rule's source;
-    ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention;
-    ``waits`` are those of a deadlock.
+    """A finding. ``code`` is explained by ``mcheck explain``; ``said`` is the message; ``fixes`` are what to do;
+    ``section`` the rule's source; ``lines`` has the source locations of the lines of a compiled module that the message
+    and the fix mention; ``waits`` are those of a deadlock.
     """
 
     code: str
     kind: str
     severity: str
-    message: str
+    said: Phrase
     accesses: tuple[Access, ...] = ()
     fixes: Fixes = ()
     section: str = ""
     trace: Trace = ()
     lines: tuple[CompiledLine, ...] = ()
     waits: tuple[Wait, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """What is wrong, as text in terms of the program."""
+        return plain(self.said)
+
+    @property
+    def conditions(self) -> tuple[OnlyIf, ...]:
+        """What the finding depends on, of what is not known."""
+        return tuple(part for part in self.said if isinstance(part, OnlyIf))
 
     @property
     def missing(self) -> str:

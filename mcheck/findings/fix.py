@@ -5,7 +5,7 @@ A finding has a tuple of ``Fix``: all of them are needed. A fix is made where th
 * ``steps`` say what to do, each as a class of its own: ``Insert`` instructions at places, ``Change`` what stands there,
   ``Await`` a phase, ``Meet``, ``BeforeIssue``, ``HandOver`` and ``Publish`` order two places by whatever does it best,
   and ``Advise`` is prose, where nothing more precise is known: most remedies of the catalogue.
-* ``why`` and ``notes`` say what the execution showed; they are phrases (``mcheck.findings.phrase``), which know the
+* ``why`` and ``notes`` say what the execution showed; they are phrases (``mcheck.base.phrase``), which know the
   places, objects and instructions that they name. ``instead`` is another fix that does as well.
 
 Each use has one place: ``fix_words`` makes sentences of a fix, in terms of PTX (``Finding.missing``); the report names
@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 
+from mcheck.base.phrase import A_BARRIER, Code, Part, Phrase, Site, Thing, say, sentences
 from mcheck.base.records import dataclass
-from mcheck.findings.phrase import A_BARRIER, Code, Part, Phrase, Site, say, sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Change:
 class Phase:
     """A phase of an mbarrier; ``number`` is ``None`` if that is not known."""
 
-    bar: str
+    bar: Thing
     number: int | None = None
 
 
@@ -177,8 +177,8 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A barrier between the init of an mbarrier, or the fence after it, and a use of it. ``cluster``: in both CTAs,
-    with the ``fence`` if it is missing.
+    """A barrier between the init of an mbarrier, or the fence after it, and a use of it, ``cluster``: in both CTAs; and
+    the ``fence`` if it is missing, alone if the barrier is there.
     """
 
     init: Site
@@ -251,7 +251,7 @@ class Helper:
 class ToCome:
     """Who has still to signal an mbarrier, or to ``write`` a word, in a deadlock."""
 
-    label: str
+    bar: Thing
     helpers: tuple[Helper, ...]
     write: bool = False
 

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mcheck.base.phrase import (
+    A_BARRIER,
+    CLUSTER_BARRIER,
+    Aside,
+    Code,
+    Phrase,
+    Site,
+    Sites,
+    Thing,
+    capital,
+    join,
+    plain,
+    say,
+    sites,
+    things,
+)
 from mcheck.findings.fix import (
     Advise,
     Await,
@@ -24,21 +40,6 @@ from mcheck.findings.fix import (
     Remark,
     Step,
     ToCome,
-)
-from mcheck.findings.phrase import (
-    A_BARRIER,
-    CLUSTER_BARRIER,
-    Aside,
-    Code,
-    Phrase,
-    Site,
-    Sites,
-    Thing,
-    capital,
-    join,
-    plain,
-    say,
-    sites,
 )
 
 _HAND_OVER = say("{}, or a release that is acquired", A_BARRIER)
@@ -74,10 +75,9 @@ def mentioned(fixes: Iterable[Fix]) -> dict[Site, None]:
     return dict.fromkeys(site for fix in fixes for phrase, _ in tell(fix) for site in sites(phrase))
 
 
-def things(fixes: Iterable[Fix]) -> list[str]:
-    """The labels of the objects that fixes name."""
-    parts = (part for fix in fixes for phrase, _ in tell(fix) for part in phrase)
-    return [part.label for part in parts if isinstance(part, Thing)]
+def things_in(fixes: Iterable[Fix]) -> Iterator[Thing]:
+    """The objects that fixes name."""
+    return (thing for fix in fixes for phrase, _ in tell(fix) for thing in things(phrase))
 
 
 def tell(fix: Fix) -> Iterator[tuple[Phrase, bool]]:
@@ -139,7 +139,7 @@ def _step(step: Step) -> Phrase:
             return say("{}hand over{}", after, to)
         case Publish(fence=fence) if fence:
             first = say("execute {} after {}, in the thread that initialises", Code(fence), step.init)
-            return say("{}, and {} between that and {}", first, CLUSTER_BARRIER, step.use)
+            return say("{}, and {} between that and {}", first, CLUSTER_BARRIER, step.use) if step.cluster else first
         case Publish(cluster=True):
             return say("let {} stand in both CTAs between {} and {}", CLUSTER_BARRIER, step.init, step.use)
         case Publish():
@@ -196,7 +196,7 @@ def _subject(change: Change) -> Phrase:
 def _await(step: Await) -> Phrase:
     signal = step.signal
     if step.commit:
-        goal = say("the phase of {} that the tcgen05.commit at {} completes", Thing(step.phases[0].bar), signal)
+        goal = say("the phase of {} that the tcgen05.commit at {} completes", step.phases[0].bar, signal)
     elif step.phases:
         named = [_phase(phase.number or 0, phase.bar) for phase in step.phases]
         goal = say("{}, which the operation at {} completes,", join(named, " and "), signal)
@@ -215,8 +215,8 @@ def _await(step: Await) -> Phrase:
     return (*goal, *where, *thread, *_given(step.given), *fence)
 
 
-def _phase(number: int, bar: str) -> Phrase:
-    return say("phase {} (parity {}) of {}", str(number), str(number % 2), Thing(bar))
+def _phase(number: int, bar: Thing) -> Phrase:
+    return say("phase {} (parity {}) of {}", str(number), str(number % 2), bar)
 
 
 def _meet(step: Meet) -> Phrase:
@@ -242,9 +242,7 @@ def _remark(note: Remark) -> Phrase:
             )
         case ToCome():
             kind = "write" if note.write else "signal"
-            return say(
-                "Still to {} {}: {}", kind, Thing(note.label), join([_helper(h) for h in note.helpers], "; ", "; ")
-            )
+            return say("Still to {} {}: {}", kind, note.bar, join([_helper(h) for h in note.helpers], "; ", "; "))
 
 
 def _helper(helper: Helper) -> Phrase:

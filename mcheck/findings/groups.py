@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from mcheck.base.phrase import Part, Site, Sites, plain, sites
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import (
@@ -27,7 +28,6 @@ from mcheck.findings.fix import (
     insertions,
 )
 from mcheck.findings.fix_words import told_shortly
-from mcheck.findings.phrase import Part, Site, Sites, plain, sites
 from mcheck.findings.root_causes import Place, find_causes, source_place
 
 Edit = tuple[object, ...]
@@ -105,8 +105,12 @@ def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int]:
 # --- edits --------------------------------------------------------------------------------------------------------
 
 _STAGE = re.compile(r"\[\d+\]|@\d+")
-_WHOLE_KERNEL = frozenset({"UB502", "UB503"})
-"""Codes of which one cluster barrier, at the end or the beginning of the kernel, fixes all findings."""
+_WHOLE_KERNEL = frozenset({"UB502", "UB503", "UB604"})
+"""Codes of which one edit at the end or the beginning of the kernel fixes all findings: a cluster barrier, or to free
+tensor memory later.
+"""
+_EARLY_USES = frozenset({"UB701", "UB702"})
+"""Codes whose message names the instruction that one wait behind it fixes all uses of."""
 
 
 def _call(finding: Finding, place: Place) -> Place:
@@ -133,6 +137,8 @@ def _edit(finding: Finding) -> Edit | None:
         return None
     if code in _WHOLE_KERNEL:
         return (code,)
+    if code in _EARLY_USES and (made := [*sites(finding.said)]):
+        return code, "wait", at(made[0])
     match step:
         case Insert() if (over := step.at(Condition.BEFORE_HAND_OVER)) is not None:  # anywhere before the hand-over
             return code, "fence", step.codes, at(over)
@@ -144,7 +150,7 @@ def _edit(finding: Finding) -> Edit | None:
             return code, "barrier before", _call(finding, at(step.issue)), step.fence
         case Await() if step.phases and not step.far:
             reader = finding.accesses[-1].thread.partition("[")[0]
-            return code, "phase", _STAGE.sub("", step.phases[0].bar.partition(" ")[0]), reader
+            return code, "phase", step.phases[0].bar.ring, reader
         case Await() if step.first:  # whichever of the reads it is, one wait comes before them
             return code, "first fill", at(step.signal)
         case Publish():

@@ -1,6 +1,6 @@
 """Parsing a page of the catalogue: a Markdown file with TOML front matter.
 
-``+++`` lines enclose the TOML: ``name``, ``kind``, ``severity``, ``section``, ``message``, and where they apply
+``+++`` lines enclose the TOML: ``name``, ``kind``, ``severity``, ``section``, and where they apply
 ``permissive``, ``continues``, ``grid`` and ``[[fix]]`` tables (``when`` is part of a message, ``text`` the fix for it).
 Then the explanation, and the sections Fix, Incorrect and Correct; the last two hold one fenced program each.
 """
@@ -32,7 +32,6 @@ def parse_page(text: str, code: str) -> Entry:
         code=code,
         name=facts["name"],
         kind=facts["kind"],
-        message=facts["message"],
         explanation=form["explanation"],
         section=facts["section"],
         remedy=form["fix"],

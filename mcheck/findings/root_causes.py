@@ -6,13 +6,13 @@ left out, only shown behind its cause.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
+from mcheck.base.phrase import things
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import BeforeIssue, HandOver, Meet, Publish, all_steps
-from mcheck.findings.fix_words import mentioned, things
+from mcheck.findings.fix_words import mentioned, things_in
 from mcheck.findings.ordering import EARLY_PHASE
 
 Place = tuple[tuple[str, int, int], ...]
@@ -61,7 +61,6 @@ def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
 
 # --- connections --------------------------------------------------------------------------------------------------
 
-_NAME = re.compile(r"(?<![(\w$@])([A-Za-z_$][\w$]*)(?:\[\d+\])*(?=@\d| \(\w+@\d)")
 _BARRIERS = (Meet, BeforeIssue, HandOver, Publish)
 """Steps that a barrier does."""
 
@@ -76,14 +75,19 @@ def _names_barrier(cause: Bug, effect: Bug) -> bool:
 
 
 def _names(finding: Finding) -> set[str]:
-    labels = "; ".join(things(finding.fixes))
-    return set(_NAME.findall(f"{finding.message}; {labels}"))
+    return {thing.ring for thing in (*things(finding.said), *things_in(finding.fixes))}
 
 
 def _shares_place(cause: Bug, effect: Bug) -> bool:
     """Whether an access of the effect is at a place of the cause: the same copy."""
     one, other = ({source_place(a) for f in bug for a in f.accesses} for bug in (cause, effect))
     return not one.isdisjoint(other)
+
+
+def _of_one_warp(cause: Bug, effect: Bug) -> bool:
+    """Whether the lanes that race are of the warp whose barrier leaves lanes out."""
+    warps = {a.thread.partition("[")[0] for bug in (cause, effect) for f in bug for a in f.accesses}
+    return len(warps) == 1 and "bar.warp.sync" in cause[0].accesses[0].instruction
 
 
 def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
@@ -144,4 +148,5 @@ RULES = (
     Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("UB304",), ("UB304",), _always),
+    Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Phrase, Site, Thing, say
 from mcheck.base.records import dataclass
-from mcheck.findings.phrase import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfMbarrier:
     """A wait for the phase ``meant`` of an mbarrier, of which a parity is asked; the mbarrier is in phase ``now``."""
 
-    label: str
+    bar: Thing
     parity: int | None
     meant: int | None
     now: int
@@ -19,12 +19,13 @@ class OfMbarrier:
     announced: int
     received: int
 
-    def __str__(self) -> str:
+    @property
+    def said(self) -> Phrase:
+        """The wait in words."""
         which = f"parity {self.parity} (phase {self.meant}) of " if self.parity is not None else ""
-        return (
-            f"waits for {which}{self.label}, which is in phase {self.now} with {self.pending} of {self.expected} "
-            f"arrivals pending, expected {self.announced} bytes, got {self.received}"
-        )
+        now = f"in phase {self.now} with {self.pending} of {self.expected} arrivals pending"
+        bytes_ = f"expected {self.announced} bytes, got {self.received}"
+        return say("waits for {}{}, which is {}, {}", which, self.bar, now, bytes_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,10 @@ class OfBarrier:
     arrived: int
     count: int
 
-    def __str__(self) -> str:
-        return f"waits at barrier {self.number}, which has {self.arrived} of {self.count} threads"
+    @property
+    def said(self) -> Phrase:
+        """The wait in words."""
+        return (f"waits at barrier {self.number}, which has {self.arrived} of {self.count} threads",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +49,25 @@ class ForThreads:
     what: str
     threads: str
 
-    def __str__(self) -> str:
-        return f"{self.what} for {self.threads}"
+    @property
+    def said(self) -> Phrase:
+        """The wait in words."""
+        return (f"{self.what} for {self.threads}",)
 
 
 @dataclass(frozen=True, slots=True)
 class OfWord:
     """A wait for a value of an object; ``why`` it does not come."""
 
-    label: str
+    word: Thing
     value: int | None
-    why: str = ""
+    why: Phrase = ()
 
-    def __str__(self) -> str:
-        if self.value is None:
-            return f"reads {self.label}, whose value is unknown"
-        return f"reads {self.label}, which keeps the value {self.value}{self.why}"
+    @property
+    def said(self) -> Phrase:
+        """The wait in words."""
+        keeps = "whose value is unknown" if self.value is None else f"which keeps the value {self.value}"
+        return say("reads {}, {}{}", self.word, keeps, self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,10 @@ class Other:
     what: str
     more: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.what}: {self.more}" if self.more else self.what
+    @property
+    def said(self) -> Phrase:
+        """The wait in words."""
+        return (f"{self.what}: {self.more}" if self.more else self.what,)
 
 
 Goal = OfMbarrier | OfBarrier | ForThreads | OfWord | Other

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Thing
 from mcheck.base.records import dataclass
 
 GLOBAL_BASE = 0x1_0000_0000
@@ -119,7 +120,11 @@ class Instance:
     @property
     def label(self) -> str:
         """``buf@0`` for shared objects (the CTA's rank in its cluster), else the plain name."""
-        return f"{self.object.name}@{self.cta.rank}" if self.cta is not None else self.object.name
+        return str(self.thing())
+
+    def thing(self, part: str = "") -> Thing:
+        """The object, or a part of it, as messages name it."""
+        return Thing(self.object.name, None if self.cta is None else self.cta.rank, part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import Final, Protocol
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Stage, Thing
 from mcheck.base.records import dataclass
 from mcheck.ir.assumptions import Assumptions
 from mcheck.ir.condition import Condition
@@ -102,11 +103,11 @@ class Expectation:
 class AddressNames(Protocol):
     """Names of addresses in findings, for a program whose declarations do not give them."""
 
-    def label(self, address: int) -> str | None:
+    def thing_at(self, address: int) -> Thing | None:
         """The object, or part of one, at an address; ``None`` if it has none."""
 
-    def slot(self, op: Op) -> str:
-        """The part of its buffer that a copy fills, as in ``stage 2 of 4``; empty if not known."""
+    def slot(self, op: Op) -> Stage | None:
+        """The stage of its buffer that a copy fills; ``None`` if not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

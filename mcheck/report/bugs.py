@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Stage, Thing
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
@@ -26,7 +27,6 @@ MOST_CONSEQUENCES = 3
 """The maximum number of consequences listed."""
 MISCOUNTED = frozenset({"UB205", "UB212"})
 """Codes of arrivals that do not fit the count of their mbarrier."""
-_STAGE = re.compile(r"\bstage (\d+) of (\d+)\b")
 _LANES = re.compile(r"\[[^\]]*\]$")
 
 
@@ -122,7 +122,8 @@ def _stands_for(members: Sequence[Finding], group: Group) -> str:
     threads = sorted({_LANES.sub("", a.thread) for f in members for a in f.accesses}, key=_by_number)
     if len(threads) > MOST_THREADS:
         threads = [f"{threads[0]} to {threads[-1]}"]
-    stages = sorted({(int(n), int(of)) for f in members for n, of in _STAGE.findall(f.message)})
+    parts = {part.stage if isinstance(part, Thing) else part for f in members for part in f.said}
+    stages = sorted({(part.number, part.count) for part in parts if isinstance(part, Stage)})
     where = f"; stages {', '.join(str(n) for n, _ in stages)}" if len(stages) > 1 else ""
     return f"{text} ({', '.join(threads)}{where}): --all shows each"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mcheck.base.phrase import Phrase, Site, Thing, join, say
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import ToCome
@@ -20,31 +21,31 @@ class _Told:
     """What is said of a wait: by whom, where, for what, and the state of that."""
 
     who: str
-    line: int
-    goal: str
+    site: Site
+    goal: Phrase
     state: str = ""
-    bar: str = ""
+    bar: Thing | None = None
 
 
-def describe_deadlock(finding: Finding) -> str:
+def describe_deadlock(finding: Finding) -> Phrase:
     """The sentence; empty if it is not known what is waited for."""
     waits = _waits(finding)
     if not waits:
-        return ""
+        return ()
     notes = (note for fix in finding.fixes for note in fix.notes if isinstance(note, ToCome) and not note.write)
-    signallers = {_short(note.label): (note.helpers[0].threads, note.helpers[0].signal.line) for note in notes}
+    signallers = {_short(note.bar): note.helpers[0] for note in notes}
     said = []
     for wait in waits[:MOST]:
-        by, line = signallers.get(wait.bar, ("", 0))
-        still = f", which line {line} ({_crowd(by)}) has still to signal" if by and len(waits) > 1 else ""
-        said.append(f"line {wait.line} {wait.goal} ({wait.who}){still}")
+        by = signallers.get(wait.bar) if wait.bar is not None and len(waits) > 1 else None
+        still = say(", which {} ({}) has still to signal", by.signal, _crowd(by.threads)) if by is not None else ()
+        said.append(say("{} {} ({}){}", wait.site, wait.goal, wait.who, still))
     more = f"; and {len(waits) - MOST} more" if len(waits) > MOST else ""
-    return f"deadlock: {'; '.join(said)}{more}"
+    return say("deadlock: {}{}", join(said, "; ", "; "), more)
 
 
-def _short(label: str) -> str:
-    """The name of an mbarrier without its CTA and its address."""
-    return label.partition(" ")[0].partition("@")[0]
+def _short(thing: Thing) -> Thing:
+    """An object without its CTA and its address."""
+    return Thing(thing.name, part=thing.part)
 
 
 def barrier_states(finding: Finding) -> str:
@@ -55,33 +56,34 @@ def barrier_states(finding: Finding) -> str:
 
 def _waits(finding: Finding) -> list[_Told]:
     """The waits, those of different threads for the same thing at the same line as one."""
-    found: dict[tuple[int, str], _Told] = {}
+    found: dict[tuple[int, Phrase], _Told] = {}
     for wait in finding.waits:
-        one = _Told(_crowd(wait.threads), wait.site.line, *_goal(wait.goal))
-        same = found.setdefault((one.line, one.goal), one)
+        one = _Told(_crowd(wait.threads), wait.site, *_goal(wait.goal))
+        same = found.setdefault((one.site.line, one.goal), one)
         if same is not one and not same.who.endswith("others"):
-            found[one.line, one.goal] = replace(same, who=f"{same.who} and others")
+            found[one.site.line, one.goal] = replace(same, who=f"{same.who} and others")
     return list(found.values())
 
 
-def _goal(goal: Goal) -> tuple[str, str, str]:
+def _goal(goal: Goal) -> tuple[Phrase, str, Thing | None]:
     """What is waited for, its state, and the mbarrier if it is one."""
     match goal:
         case OfMbarrier():
-            bar = _short(goal.label)
+            bar = _short(goal.bar)
             bytes_ = f" and {goal.received} of {goal.announced} bytes" if goal.announced or goal.received else ""
             came = f"{goal.expected - goal.pending} of {goal.expected} arrivals{bytes_}"
             which = f"phase {goal.meant} of " if goal.meant is not None else ""
-            return f"waits for {which}`{bar}`", f"`{bar}` is in phase {goal.now}, has {came}", bar
+            state = f"`{bar.name}`{bar.part} is in phase {goal.now}, has {came}"
+            return say("waits for {}{}", which, bar), state, bar
         case OfBarrier():
             state = f"barrier {goal.number} has {goal.arrived} of {goal.count} threads"
-            return f"waits at barrier {goal.number}", state, ""
+            return (f"waits at barrier {goal.number}",), state, None
         case ForThreads():
-            return f"{goal.what} for {_crowd(goal.threads)}", "", ""
+            return (f"{goal.what} for {_crowd(goal.threads)}",), "", None
         case OfWord():
-            return str(replace(goal, label=_short(goal.label), why="")), "", ""
+            return replace(goal, word=_short(goal.word), why=()).said, "", None
         case Other():
-            return goal.what, "", ""
+            return (goal.what,), "", None
 
 
 def _crowd(who: str) -> str:

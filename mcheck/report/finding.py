@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Aside, Code, OnlyIf, Part, Phrase, Site, Sites, Thing, plain
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import IdleWait
 from mcheck.findings.fix_words import tell as tell_fix
 from mcheck.findings.groups import group_findings
-from mcheck.findings.phrase import Aside, Code, Part, Site, Sites, Thing, plain
 from mcheck.findings.repair import whole_insertions
 from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
@@ -25,7 +25,7 @@ from mcheck.report.evidence import find_evidence
 from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.language_words import Vocabulary, language_of
 from mcheck.report.lines import Line
-from mcheck.report.sentences import label, plain_names, sentence, value_use
+from mcheck.report.sentences import label, sentence, thing_name, value_use
 from mcheck.report.source_text import count_shared_calls, place_shown, places_shown, primary_place
 from mcheck.report.trace import abridge_registers, format_trace
 
@@ -209,6 +209,8 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
         yield "also", f"{', '.join(bug.consequences)} may follow from this"
     if use := value_use(found):
         yield "note", use
+    for condition in found.conditions:
+        yield "note", f"only if {told.render(condition.clause)}"
     if evidence := find_evidence(found):
         yield "seen", evidence
     if bug.stands_for:
@@ -217,7 +219,6 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
         yield "rule", f"{found.spec.document}, {found.spec.section}; mcheck explain {found.code}"
 
 
-_LINES = re.compile(r"\bline \d+|\blines \d+(?:(?:, | and )\d+)+")
 _REGISTER = re.compile(r"%\w+")
 
 
@@ -272,18 +273,8 @@ class _Lines:
             return self._known[line]
         return Span(self._path, line, 1) if self._path is not None and not self._compiled else None
 
-    def name_lines(self, text: str) -> str:
-        """The text with lines of a module replaced by those of its source."""
-        if not self._compiled:
-            return text
-        return _LINES.sub(lambda found: self._name_all(found[0]), text)
-
-    def _name_all(self, said: str) -> str:
-        """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
-        lines = [int(number) for number in re.findall(r"\d+", said)]
-        return self._name_several(lines, " and " if " and " in said else ", ")
-
     def _name_several(self, lines: Sequence[int], between: str = ", ") -> str:
+        """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
         *most, last = dict.fromkeys(self._name(line) for line in lines)
         return f"lines {', '.join(most)}{between}{last}" if most else self._name(lines[0], word="line ")
 
@@ -298,7 +289,7 @@ class _Lines:
     def sentence(self) -> str:
         """What is wrong, each clause once: copies of one line of the source differ in their registers alone."""
         kept: dict[str, str] = {}
-        for clause in self.name_lines(sentence(self._finding)).split("; "):
+        for clause in self.render(sentence(self._finding)).split("; "):
             kept.setdefault(_REGISTER.sub("%", clause.rpartition(": ")[2]), clause)
         return "; ".join(kept.values())
 
@@ -310,27 +301,29 @@ class _Lines:
         kept: list[str] = []
         size = 0
         for phrase, detail in said:
-            size += len(plain_names(plain(part for part in phrase if not isinstance(part, Aside))))
+            size += len(self.render(phrase))
             if detail or (kept and size > MOST_FIX):
                 break
-            kept.append("".join(self._part(part, words) for part in phrase))
+            kept.append(self.render(phrase, words))
         return " ".join(dict.fromkeys(kept)).rstrip(".").removeprefix("Execute ")
 
-    def _part(self, part: Part, words: Vocabulary) -> str:
-        """A part of a fix in terms of the source and its language."""
+    def render(self, phrase: Phrase, words: Vocabulary | None = None) -> str:
+        """The phrase in terms of the source and, with ``words``, of its language."""
+        return "".join(self._part(part, words) for part in phrase)
+
+    def _part(self, part: Part, words: Vocabulary | None) -> str:
         match part:
             case Site():
                 return self._name_several([part.line]) if self._compiled else plain((part,))
             case Sites() if self._compiled:
                 return self._name_several([site.line for site in part.sites], part.last)
             case Thing():
-                name = plain_names(part.label)
-                return f"`{name}`" if name == part.label and not name.startswith("0x") else name
-            case Code():
+                return thing_name(part)
+            case Code() if words is not None:
                 return words.name(part.text)
-            case Aside():
+            case Aside() | OnlyIf():
                 return ""
-            case str():
+            case str() if words is not None:
                 return words.annotate(part)
         return plain((part,))
 

@@ -138,6 +138,16 @@ WORDS = (
     ),
     Word(ptx=r"wgmma\.commit_group(?:\.sync\.aligned)?", cutlass="cute::warpgroup_commit_batch()"),
     Word(ptx=r"wgmma\.fence(?:\.sync\.aligned)?", cutlass="cute::warpgroup_arrive()"),
+    Word(
+        ptx=r"tcgen05\.wait::ld\.sync\.aligned",
+        cuda="cuda::ptx::tcgen05_wait_ld()",
+        cutlass="cutlass::arch::fence_view_async_tmem_load()",
+    ),
+    Word(
+        ptx=r"tcgen05\.wait::st\.sync\.aligned",
+        cuda="cuda::ptx::tcgen05_wait_st()",
+        cutlass="cutlass::arch::fence_view_async_tmem_store()",
+    ),
     Word(ptx=r"tcgen05\.commit\S*", gluon="tcgen05_commit(bar)"),
 )
 

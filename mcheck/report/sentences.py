@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import zip_longest
 
 from mcheck.answers.result import NOT_UNDEFINED
+from mcheck.base.phrase import Actor, Lack, Part, Phrase, Thing, say, things
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.groups import reads_before_first_fill
 from mcheck.ir.memory import TENSOR_MEMORY
 from mcheck.report.deadlocks import describe_deadlock
 
-_AT_ITS_CTA = re.compile(r"@\d+(?=\b|$)")
-_LONG_NAME = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$.]*(?:\[\d+\])*) \(\w+@\d+[^)]*\)")
-"""An object with its address behind it: ``full[0] (memory@1 + 0x6000, stage 0 of 3)``."""
-_PLAIN_NAME = re.compile(r"(?<![`\w$])([A-Za-z_$][\w$.]*(?:\[\d+\])*)@(\d+)\b(?!`)")
-_ACTOR = re.compile(r"^(?P<who>[\w.]+(?:\[[^\]]*\])?): (?P<verb>(?:uses|exits|may|reads|copies|arrives|ends)\b)?")
+_VERBS = ("accesses", "allocates", "arrives", "copies", "ends", "executes", "exits", "frees", "may", "reads", "uses")
+"""The first words of messages whose subject is the thread."""
 _TENSOR_CORE = re.compile(r"tcgen05\.(?:alloc|cp|mma|st|ld|shift)\b")
 _GUARD = re.compile(r"^(?:@!?%?[\w$]+\s+|await\s+)*")
-_SCOPES = re.compile(r"'[^']+' at line \d+ has scope .*")
 _OPERATIONS = (
     ("cp.async.bulk.prefetch", "a prefetch"),
     ("cp.async.bulk.tensor", "a tensor copy"),
@@ -33,39 +32,41 @@ _OPERATIONS = (
 """Asynchronous operations by the beginning of their names, and what they are called."""
 
 
-def sentence(finding: Finding) -> str:
+def sentence(finding: Finding) -> Phrase:
     """The finding in one sentence; that of the engine where there is no better one."""
     ends = finding.accesses
     if finding.kind == "deadlock" and (cycle := describe_deadlock(finding)):
         return cycle
     if reads_before_first_fill(finding):
         copy = operation(ends[1]).partition(" ")[2] or "copy"
-        return f"{object_name(ends[0])} is read without waiting for the {copy} that fills it"
+        return (f"{object_name(ends[0])} is read without waiting for the {copy} that fills it",)
     if len(ends) == 2 and ends[0].object and ends[1].object and finding.kind == "race":
         said = _race(finding.code, ends[0], ends[1])
         if said:
-            scopes = _SCOPES.search(finding.message)
-            return f"{said}: {scopes[0]}" if scopes is not None else said
-    return plain_names(_ACTOR.sub(_actor, finding.message))
+            lack = next((part for part in finding.said if isinstance(part, Lack)), None)
+            return say("{}: {}", said, lack.clause) if lack is not None else (said,)
+    return tuple(_actor(part, behind) for part, behind in zip_longest(finding.said, finding.said[1:], fillvalue=""))
 
 
-def _actor(found: re.Match[str]) -> str:
+def _actor(part: Part, behind: Part) -> Part:
     """The thread of a message if it is the subject of a verb; otherwise the message does without."""
-    return f"{found['who']} {found['verb']}" if found["verb"] else ""
+    if not isinstance(part, Actor):
+        return part
+    acts = isinstance(behind, str) and behind.partition(" ")[0] in _VERBS
+    return f"{part.thread} " if acts else ""
 
 
-def plain_names(text: str) -> str:
-    """The text with objects by their names alone, in backticks."""
-    return _PLAIN_NAME.sub(_plain_name, _LONG_NAME.sub(r"`\1`", text))
-
-
-def _plain_name(found: re.Match[str]) -> str:
-    return f"`{found[1]}`" if found[2] == "0" else f"`{found[1]}` of CTA {found[2]}"
+def thing_name(thing: Thing) -> str:
+    """The name alone, in backticks, and whose it is of several."""
+    if thing.name.startswith("0x"):
+        return thing.name
+    of = f" of CTA {thing.cta}" if thing.cta and not thing.place else ""
+    return f"`{thing.name}`{thing.part}{of}"
 
 
 def object_name(access: Access) -> str:
     """The name of the object of an access, in backticks."""
-    return TENSOR_MEMORY if access.object.startswith(TENSOR_MEMORY) else f"`{_AT_ITS_CTA.sub('', access.object)}`"
+    return TENSOR_MEMORY if access.object.startswith(TENSOR_MEMORY) else f"`{access.object.partition('@')[0]}`"
 
 
 def operation(access: Access) -> str:
@@ -169,6 +170,6 @@ def label(finding: Finding, k: int) -> str:
 
 def _barrier_name(finding: Finding, access: Access) -> str:
     """An mbarrier by the name that the message gives it; that of the object it is in has no more to say."""
-    start = f" + {access.bytes[0]:#x}" if access.bytes[0] else ""
-    named = re.search(rf"([A-Za-z_$][\w$.]*(?:\[\d+\])*) \({re.escape(access.object + start)}[,)]", finding.message)
-    return f"`{named[1]}`" if named is not None else object_name(access)
+    place = access.object + (f" + {access.bytes[0]:#x}" if access.bytes[0] else "")
+    named = next((t for t in things(finding.said) if place == (t.place or str(replace(t, stage=None)))), None)
+    return thing_name(named) if named is not None else object_name(access)

@@ -81,9 +81,10 @@ def _edit(
     text = texts.line(place) if place is not None else None
     if place is None or text is None or "" in words:
         return None
-    python = place.path.endswith(".py")
+    python, whole = place.path.endswith(".py"), texts.whole(place.path)
+    if python and not all(_can_stand(word, whole) for word in words):
+        return None
     if not python:
-        whole = texts.whole(place.path)
         words = [w if is_declared(w, whole) else _inline(code) for w, code in zip(words, codes, strict=True)]
     end = "" if python else ";"
     indent = text[: len(text) - len(text.lstrip())]
@@ -96,6 +97,13 @@ def _edit(
     if above is not None and not _ends_statement(above, python=python):
         return None
     return SourceEdit(place.path, place.line, 0, lines)
+
+
+def _can_stand(word: str, text: str) -> bool:
+    """Whether a source in Python knows the name that the word begins with, and no operand is left open."""
+    name = re.compile(rf"\b{re.escape(word.partition('(')[0].partition('.')[0])}\b")
+    known = any(name.search(_COMMENT.sub("", line)) for line in text.splitlines())
+    return known and "…" not in word and not word.endswith("(bar)")
 
 
 def _inline(code: str) -> str:

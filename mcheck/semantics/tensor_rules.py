@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Phrase, Site, say
 from mcheck.base.records import dataclass
 from mcheck.ir.memory import TENSOR_COLUMNS
 
 MIN_COLUMNS = 32
 """The fewest columns that can be allocated (9.7.16.7.1)."""
 
-Fault = tuple[str, str]
+Fault = tuple[str, str | Phrase]
 """The code of a finding, and what is wrong."""
 
 
@@ -32,7 +33,7 @@ class AllocationPermit:
         if self.relinquished is not None:
             return (
                 "UB602",
-                f"allocates tensor memory after line {self.relinquished}, which relinquishes the right to",
+                say("allocates tensor memory after {}, which relinquishes the right to", Site(self.relinquished)),
             )
         if self.last_columns is not None and columns > self.last_columns:
             after = f"after an allocation of {self.last_columns}"
@@ -55,12 +56,15 @@ def use_of_freed(columns: int | None = None, first: int = 0) -> Fault:
     """Columns that are accessed, but were freed."""
     if columns is None:
         return "UB604", "accesses tensor memory that has been freed"
+    if columns == 1:
+        return "UB604", f"accesses column {first} of tensor memory, which has been freed"
     return "UB604", f"accesses {columns} columns of tensor memory from column {first} on, which have been freed"
 
 
 def other_group(mine: str, first: str, line: int | None) -> Fault:
     """An instruction of another group of CTAs than the first one of the kernel (9.7.16.5)."""
-    return "UB605", f"has .{mine}, but line {line} has .{first}: a kernel uses one of them"
+    there = Site(line) if line is not None else "another instruction"
+    return "UB605", say("has .{}, but {} has .{}: a kernel uses one of them", mine, there, first)
 
 
 def no_pair(rank: int) -> Fault:

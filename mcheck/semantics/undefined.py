@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Phrase, plain
+
 
 class Misuse(Exception):
     """Raised by the concrete semantics; engines turn it into a finding of kind ``undefined``.
@@ -10,8 +12,8 @@ class Misuse(Exception):
     the section of the PTX ISA that states the condition. It is no ``McheckError``: the program is legal text.
     """
 
-    def __init__(self, code: str, message: str, section: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str | Phrase, section: str) -> None:
+        super().__init__(plain(message))
         self.code = code
         self.message = message
         self.section = section

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Actor, Site, Thing, say
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import (
     BeforeIssue,
@@ -27,7 +28,6 @@ from mcheck.findings.fix import (
 )
 from mcheck.findings.fix_words import mentioned
 from mcheck.findings.groups import causes, group_findings
-from mcheck.findings.phrase import Site, Thing, say
 from mcheck.findings.trace import Step, StepKind
 
 GENERIC = Fix((Meet(),))
@@ -49,7 +49,7 @@ def access(
 
 def race(first: Access, second: Access, fix: Fix = GENERIC, code: str = "RACE003") -> Finding:
     return Finding(
-        code=code, kind="race", severity="error", message="a race", accesses=(first, second), fixes=(fix,),
+        code=code, kind="race", severity="error", said=("a race",), accesses=(first, second), fixes=(fix,),
         lines=tuple(CompiledLine(s.line, (Span("k.cu", s.line // 10, 1),)) for s in mentioned((fix,))),
     )  # fmt: skip
 
@@ -234,22 +234,22 @@ def test_the_shortest_trace_is_shown() -> None:
 def test_a_deadlock_follows_from_the_mbarrier_that_it_waits_for() -> None:
     misuse = Finding(
         code="UB205", kind="undefined", severity="error", accesses=(access(70, 7),),
-        message="warp0[0]: full[0] (memory@0 + 0x80, stage 0 of 2): 1 arrival in phase 1, which has 0 pending",
+        said=say("{}{}: 1 arrival in phase 1, which has 0 pending", Actor("warp0[0]"), Thing("full[0]", 0)),
     )  # fmt: skip
     stuck = Finding(
         code="DEAD003", kind="deadlock", severity="error", accesses=(access(90, 9),),
-        message="wait forever: warp1[0] at line 90 (i) waits for parity 0 (phase 0) of full[1] (memory@0 + 0x88)",
+        said=say("wait forever: warp1[0] at {} (i) waits for parity 0 (phase 0) of {}", Site(90), Thing("full[1]", 0)),
     )  # fmt: skip
     groups = group_findings((misuse, stuck))
     assert [(g.code, g.follows) for g in groups] == [("UB205", None), ("DEAD003", 0)]
     assert [g.code for g in causes(groups)] == ["UB205"]
-    apart = replace(stuck, message=stuck.message.replace("full[1]", "empty[1]"))
+    apart = replace(stuck, said=(Thing("empty[1]", 0),))
     assert [g.follows for g in group_findings((misuse, apart))] == [None, None]
 
 
 def test_a_copy_that_outlives_its_cta_follows_from_the_missing_wait_for_it() -> None:
     copy = access(70, 7, "write", instruction="cp.async.bulk.shared::cluster")
-    outlives = Finding(code="UB501", kind="undefined", severity="review", message="exits", accesses=(copy,))
+    outlives = Finding(code="UB501", kind="undefined", severity="review", said=("exits",), accesses=(copy,))
     groups = group_findings((outlives, race(copy, access(90, 9))))
     assert [(g.code, g.members, g.follows) for g in groups] == [("RACE003", (1,), None), ("UB501", (0,), 0)]
     other = replace(outlives, accesses=(access(75, 8, "write"),))
@@ -315,10 +315,10 @@ def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its
         replace(insert("bar.warp.sync 0xffffffff", 370), why=say("at {} x", Site(400))),
     )
     waits = Finding(
-        code="DEAD003", kind="deadlock", severity="error", message="wait forever", accesses=(access(260, 26),),
+        code="DEAD003", kind="deadlock", severity="error", said=("wait forever",), accesses=(access(260, 26),),
     )  # fmt: skip
     for line, follows in ((400, 0), (390, None)):
         helper = Helper("warp1[0]", Site(line), Site(260), ())
-        stuck = replace(waits, fixes=(advise("Nothing on {}", Thing("e")).noted(ToCome("e", (helper,))),))
+        stuck = replace(waits, fixes=(advise("Nothing on {}", Thing("e")).noted(ToCome(Thing("e"), (helper,))),))
         known = tuple(CompiledLine(s.line, (Span("k.cu", s.line // 10, 1),)) for s in mentioned(stuck.fixes))
         assert [group.follows for group in group_findings([early, replace(stuck, lines=known)])] == [None, follows]

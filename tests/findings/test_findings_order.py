@@ -62,7 +62,7 @@ def test_a_wrong_count_comes_first() -> None:
 
 def finding(code: str, severity: str, *lines: int) -> Finding:
     places = tuple(Access(thread="P", instruction=f"line {n}", span=Span("t.litmus", n, 1)) for n in lines)
-    return Finding(code=code, kind="race", severity=severity, message=code, accesses=places)
+    return Finding(code=code, kind="race", severity=severity, said=(code,), accesses=places)
 
 
 def test_a_pair_that_races_is_not_for_review_besides() -> None:

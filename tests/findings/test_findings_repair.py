@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mcheck.base.phrase import Site
 from mcheck.findings.fix import Change, Fix, Insert, Point, Property
-from mcheck.findings.phrase import Site
 from mcheck.findings.repair import apply_edits, make_edits
 
 FENCE = "fence.proxy.async"

@@ -77,9 +77,9 @@ def test_a_byte_count_given_to_an_arrive_is_pointed_out(
 @pytest.mark.parametrize(
     ("size", "told"),
     [
-        (64, "an access of 4 bytes is outside every object: it begins at the end of a, which has 64 bytes"),
-        (142, "an access of 4 bytes leaves object a: it begins at byte 140 of its 142"),
-        (8, "an access of 4 bytes is outside every object: it begins 8 bytes after the end of a, which has 8 bytes"),
+        (64, "an access of 4 bytes is outside every object: it begins at the end of `a`, which has 64 bytes"),
+        (142, "an access of 4 bytes leaves object `a`: it begins at byte 140 of its 142"),
+        (8, "an access of 4 bytes is outside every object: it begins 8 bytes after the end of `a`, which has 8 bytes"),
     ],
 )
 def test_an_access_outside_a_buffer_names_it(
@@ -147,3 +147,38 @@ def test_numbers_as_ranges() -> None:
     assert format_ranges([0, 16]) == "0, 16"
     assert format_ranges([0, 1, 2, 5, 7, 8]) == "0..2, 5, 7..8"
     assert format_ranges(range(0, 12, 2)) == "0, 2, 4, 6, …"
+
+
+WAIT = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 flag, .param .u64 data) {
+  .reg .u64 %f, %d;
+  .reg .u32 %t, %v;
+  .reg .pred %p;
+  ld.param.u64 %f, [flag];
+  ld.param.u64 %d, [data];
+  mov.u32 %t, %tid.x;
+  setp.ge.u32 %p, %t, 32;
+  @%p bra OTHER;
+AGAIN:
+  ld.acquire.gpu.global.u32 %v, [%f];
+  setp.ne.u32 %p, %v, 7;
+  @%p bra AGAIN;
+OTHER:
+  st.global.u32 [%d], %t;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("held", ["", ', "init": {"hex": "07000000"}'])
+def test_a_race_behind_a_wait_for_unknown_contents_says_what_it_depends_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, held: str
+) -> None:
+    """One warp passes its wait only if the flag holds 7."""
+    (tmp_path / "k.ptx").write_text(WAIT)
+    shape = ("--grid", "1", "--block", "64", "--param", f'flag={{"buffer": 4{held}}}', "--param", 'data={"buffer": 4}')
+    text = said(capsys, str(tmp_path / "k.ptx"), *shape)
+    assert "RACE001" in text
+    assert ("note: only if what `flag` holds ends the wait at line 14\n" in text) == (not held)

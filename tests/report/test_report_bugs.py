@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.modules import Case, cases
+from mcheck.base.phrase import Lack, Site, Sites, join, say
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.check.modules import check_text
@@ -20,7 +21,6 @@ from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine
 from mcheck.findings.fix import advise
-from mcheck.findings.phrase import Site, Sites
 from mcheck.frontend.ptx import launch_reader
 from mcheck.report import checked
 from mcheck.report.evidence import MEASURED
@@ -239,9 +239,10 @@ def test_what_differs_in_the_registers_of_copies_of_a_line_is_said_once() -> Non
     result = answer("cuda/bulk_store no-proxy-fence")
     (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
     lines = tuple(CompiledLine(n, (replace(place, line=15),)) for n in (1, 2))
-    message = "; ".join(f"'ld [%r{n}]' at line {n} has scope .cta, but no thread is near" for n in (1, 2))
+    narrow = [say("'{}' at {} has scope .cta, but no thread is near", f"ld [%r{n}]", Site(n)) for n in (1, 2)]
+    message = (Lack(join(narrow, "; ", "; ")),)
     fixes = tuple(advise("Widen it at {}", Site(n)) for n in (1, 2))
-    changed = replace(result.findings[0], message=message, fixes=fixes, lines=lines)
+    changed = replace(result.findings[0], said=message, fixes=fixes, lines=lines)
     text = text_of(replace(result, findings=(changed,)))
     assert text.count("has scope .cta") == 1
     assert "= fix: Widen it at line 15\n" in text

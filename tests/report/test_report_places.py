@@ -12,13 +12,13 @@ from jsonschema import Draft4Validator
 from lxml import etree
 
 from mcheck.base.errors import InputError, Span
+from mcheck.base.phrase import Aside, Site, Sites, say
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import Fix, Insert, Note, Point, advise
-from mcheck.findings.phrase import Aside, Site, Sites, say
 from mcheck.report import checked, gitlab, sarif
 from mcheck.report.finding import lines as finding_lines
 from mcheck.report.lines import plain
@@ -71,7 +71,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
         )
         for thread, line, source in (("warp0[0]", 20, 3), ("warp1[0]", 25, 7))
     )
-    found = Finding(code="RACE001", kind="race", severity="error", message="two writes", accesses=accesses)
+    found = Finding(code="RACE001", kind="race", severity="error", said=("two writes",), accesses=accesses)
     return Result(
         path="ring.cu", name="ring", about=Completeness.FINDINGS, verdict="finding", model="m", findings=(found,),
         source=PTX,

@@ -268,7 +268,7 @@ def test_fingerprints_outlive_other_edits(report: Callable) -> None:
 def _finding(text: str, path: str) -> Finding:
     access = Access(thread=text, instruction=text, span=Span(path, 1, 1, 3), object=text, bytes=(0, 4))
     return Finding(
-        code="RACE001", kind="race", severity="error", message=text, accesses=(access,), section="8.7",
+        code="RACE001", kind="race", severity="error", said=(text,), accesses=(access,), section="8.7",
         fixes=(advise("{}", text),),
         trace=(Step(thread=text, instruction=text, kind=StepKind.READ, span=Span(path, 1, 1, 3), number=1),),
     )  # fmt: skip

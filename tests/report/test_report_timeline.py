@@ -49,7 +49,7 @@ def last_of_three() -> Finding:
         step(12, READER, 20, StepKind.READ, load, skipped=1),
     )
     ends = (access(WRITER, 10, store, "write"), access(READER, 20, load, "read"))
-    return Finding(code="RACE001", kind="race", severity="error", message="a race", accesses=ends, trace=trace)
+    return Finding(code="RACE001", kind="race", severity="error", said=("a race",), accesses=ends, trace=trace)
 
 
 def drawn(finding: Finding) -> Execution:
@@ -116,7 +116,7 @@ def test_threads_of_one_cta_have_a_lane_each() -> None:
     finding = last_of_three()
     execution = drawn(
         Finding(
-            code="RACE001", kind="race", severity="error", message="", accesses=finding.accesses[1:],
+            code="RACE001", kind="race", severity="error", said=("",), accesses=finding.accesses[1:],
             trace=finding.trace[2:],
         )
     )  # fmt: skip
@@ -163,7 +163,7 @@ def test_two_gpus_have_a_lane_each_and_the_flag_is_an_edge() -> None:
 def test_only_a_race_lacks_an_order(kind: str) -> None:
     finding = last_of_three()
     other = Finding(
-        code="DEAD004", kind=kind, severity="error", message="", accesses=finding.accesses[1:], trace=finding.trace
+        code="DEAD004", kind=kind, severity="error", said=("",), accesses=finding.accesses[1:], trace=finding.trace
     )
     assert "race" not in {e.kind for e in drawn(other).edges}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mcheck.base.errors import Span
+from mcheck.ir.memory import SHARED_BASE, Cta, Instance, MemObject, MemoryMap
 from mcheck.ptx import check
+from mcheck.simt.traces.address_names import KernelTerms
 from mcheck.simt.traces.mbarrier_roles import Use, find_stages, index_roles
 from tests.simt.rings import LAUNCH, ring
 
@@ -36,6 +38,21 @@ def test_two_rings_beside_each_other_are_told_by_their_instructions() -> None:
 def test_mbarriers_of_no_period_have_no_stage() -> None:
     assert find_stages({("smem", at): _use("bytes", lines=(10,)) for at in (0, 8, 64)}) == {}
     assert find_stages({("smem", 0): _use("bytes", lines=(10,))}) == {}
+
+
+def test_mbarriers_of_two_rings_of_one_use_are_named_by_their_places() -> None:
+    """Which of the rings is meant by a name made of the use alone, the reader of the source cannot tell."""
+    storage = MemObject(name="storage", space="shared", elem="b8", elem_size=1, size=40)
+    terms = KernelTerms(MemoryMap((Instance(storage, SHARED_BASE, SHARED_BASE, Cta(0, 0, 0, 0)),)), ())
+    keys = {("storage", 8 * k): _use("bytes", lines=(10,)) for k in range(2)}
+    terms.__dict__["_uses"] = keys | {("storage", 16): _use("bytes", lines=(30,)), ("storage", 24): _use("arrive")}
+    places = [str(terms.thing_at(SHARED_BASE + at)) for at in (0, 8, 16, 24)]
+    assert places == [
+        "storage@0 (stage 0 of 2)",
+        "storage@0 + 0x8 (stage 1 of 2)",
+        "storage@0 + 0x10",
+        "bar (storage@0 + 0x18)",
+    ]
 
 
 def test_a_deadlock_names_the_mbarriers_of_a_ring() -> None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.answers.advice.known_order import is_wide_fence
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.base.phrase import Code, say
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Change, Condition, Fix, Given, Insert, Point, Property, advise
-from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op

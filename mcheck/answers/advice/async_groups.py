@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mcheck.answers.advice.graph import ExecutionGraph, site_of
+from mcheck.base.phrase import say
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Note, Point
-from mcheck.findings.phrase import say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup

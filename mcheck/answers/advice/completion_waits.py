@@ -17,6 +17,7 @@ from mcheck.answers.advice.async_groups import (
 from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
+from mcheck.base.phrase import A_BARRIER, Code, Site, say
 from mcheck.cat.tags import Tag
 from mcheck.findings.fix import (
     Advise,
@@ -31,7 +32,6 @@ from mcheck.findings.fix import (
     Phase,
     Point,
 )
-from mcheck.findings.phrase import A_BARRIER, Code, Site, say
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 
@@ -153,7 +153,7 @@ def _completion_mechanism(g: ExecutionGraph) -> Insert | Await:
     if signals:
         cta = g.place(g.new.agent).cta
         far = any(s.cta is not None and s.cta != cta for s in signals)  # only the owner's may wait (9.7.13.15.16)
-        return Await(signal=site_of(op), phases=tuple(Phase(s.name, s.phase) for s in signals), far=far)
+        return Await(signal=site_of(op), phases=tuple(Phase(s.bar, s.phase) for s in signals), far=far)
     wait = wait_for_completion(op, write=g.old.is_modification, later=0 if is_committed(g) else None)
     return wait or Await(signal=site_of(op), mbarrier=getattr(op, "mbar", None) is not None)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from mcheck.answers.step_text import label_of, name_of_threads
+from mcheck.answers.step_text import name_of_threads, thing_at
+from mcheck.base.phrase import Site, Thing
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event
-from mcheck.findings.phrase import Site
 from mcheck.ir import ops
 from mcheck.ir.memory import Cta
 from mcheck.ir.ops import Op
@@ -55,7 +55,7 @@ class Signal:
     not arrived yet.
     """
 
-    name: str
+    bar: Thing
     cta: Cta | None
     phase: int
     clock: int
@@ -148,9 +148,9 @@ class ExecutionGraph:
         """The name of an agent in reports."""
         return name_of_threads(self.program, self.agents[agent].threads)
 
-    def label(self, address: int) -> str:
-        """The name of the object at an address."""
-        return label_of(self.program, address)
+    def thing_at(self, address: int) -> Thing:
+        """The object at an address."""
+        return thing_at(self.program, address)
 
     def own_steps(self, agent: int, since: int = 0) -> Iterator[Step]:
         """The steps of an agent from a position on, without the completions of what it issued."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
 from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
 from mcheck.answers.step_text import text_of
+from mcheck.base.phrase import Aside, Phrase, join, say
 from mcheck.findings.fix import Change, Fix, Insert, Known, Note, Point, Property
-from mcheck.findings.phrase import Aside, Phrase, join, say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, site_of
 from mcheck.answers.advice.scope_mismatch import acquires, releases
+from mcheck.base.phrase import say
 from mcheck.findings.fix import Fix, advise
-from mcheck.findings.phrase import say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op

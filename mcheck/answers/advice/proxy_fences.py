@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
 from mcheck.answers.advice.scope_mismatch import narrowest_common_scope, scope_of
+from mcheck.base.phrase import Code, Phrase, Site, capital, join, say
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Change, Condition, Fix, Given, Insert, Note, Point, Property, advise
-from mcheck.findings.phrase import Code, Phrase, Site, capital, join, say
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -157,7 +157,7 @@ def _suggest_tensormap_acquire(g: ExecutionGraph, scope: str) -> Insert | Change
     there = [e for e in g.steps if e.agent == new.agent and is_tensormap_fence(e.op, "acquire")]
     own = old.agent == new.agent
     behind = [e.op for e in there if (e.step > old.step if own else e.time[old.agent] >= old.step)]
-    code = f"fence.proxy.tensormap::generic.acquire.{scope} [{g.label(new.event.address)}], 128"
+    code = f"fence.proxy.tensormap::generic.acquire.{scope} [{g.thing_at(new.event.address)}], 128"
     fence = _fence(code, site_of(new.op), False)
     if not there:
         return fence

@@ -27,11 +27,11 @@ from mcheck.answers.advice.scope_mismatch import (
     suggest_wider_scope,
 )
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
+from mcheck.base.phrase import CLUSTER_BARRIER, GRID_BARRIER, Phrase, join, say
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
 from mcheck.findings.fix import BeforeIssue, Fix, Fixes, Insert, Meet, Note, Point
-from mcheck.findings.phrase import CLUSTER_BARRIER, GRID_BARRIER, say
 from mcheck.ir import ops
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
@@ -45,14 +45,14 @@ class Advice:
     """The fix for two accesses, and a clause for the message that says what they lack; empty if that is plain."""
 
     fixes: Fixes
-    lack: str = ""
+    lack: Phrase = ()
 
 
 def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     """What two racing accesses lack, with what is wrong with the fences, scopes and waits that are there."""
     narrow = find_narrow_scopes(g) if code == "RACE010" else []
     if narrow:
-        return Advice(tuple(map(suggest_scope, narrow)), "; ".join(map(explain_narrow_scope, narrow)))
+        return Advice(tuple(map(suggest_scope, narrow)), join([*map(explain_narrow_scope, narrow)], "; ", "; "))
     return Advice((_suggest_order_or_fence(g, code),))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mcheck.answers.step_text import text_of
+from mcheck.base.phrase import Aside, Phrase, Site, join, say
 from mcheck.base.records import dataclass
 from mcheck.events.event import Event
 from mcheck.findings.fix import Change, Fix, Instead, Meet, Property
-from mcheck.findings.phrase import Site
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
@@ -84,11 +84,11 @@ def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) ->
     return found
 
 
-def explain_narrow_scope(narrow: NarrowScope) -> str:
+def explain_narrow_scope(narrow: NarrowScope) -> Phrase:
     """A clause that names the scope that is too narrow, for the message of a finding."""
-    parts = [f"{_named(op)} has scope .{scope_of(op)}" for op in narrow.at_fault]
+    parts = [say("{} has scope .{}", _named(op), scope_of(op) or "") for op in narrow.at_fault]
     far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.needed_scope]
-    return f"{' and '.join(parts)}, but the other thread is in {far}"
+    return say("{}, but the other thread is in {}", join(parts, " and "), far)
 
 
 def suggest_scope(narrow: NarrowScope) -> Fix:
@@ -126,6 +126,10 @@ def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) ->
     return Fix((change,), why=why, instead=Instead((Meet(),)))
 
 
-def _named(op: Op) -> str:
-    line = f" at line {op.span.line}" if op.span is not None else ""
-    return f"'{text_of(op)}'{line}"
+def _named(op: Op) -> Phrase:
+    """An instruction and its line, the operands for those who ask."""
+    words = text_of(op).split(" ")
+    last = next((k for k, word in enumerate(words) if "." in word), 0) + 1
+    operands = Aside("".join(f" {word}" for word in words[last:]))
+    at = say(" at {}", Site(op.span.line, op.span.column)) if op.span is not None else ()
+    return say("'{}{}'{}", " ".join(words[:last]), operands, at)

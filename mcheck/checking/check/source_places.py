@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import sites
 from mcheck.base.reasons import Reasons, kernel_place
-from mcheck.findings.finding import MENTIONED_LINES, Access, CompiledLine, Finding, mentioned_lines
+from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix_words import mentioned
 from mcheck.frontend.ptx.memory_layout import short_name
 from mcheck.frontend.ptx.module import Module, SourceLine
@@ -17,6 +18,7 @@ from mcheck.frontend.ptx.module import Module, SourceLine
 Place = tuple[int, int]
 """Line and column of a statement in the module."""
 SourceLines = Mapping[Place, SourceLine]
+_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
 _MANGLED = re.compile(r"\b_Z[\w$.]+")
 
 
@@ -36,8 +38,8 @@ def locate_finding(finding: Finding, lines: SourceLines) -> Finding:
     """The finding with the source locations of its accesses and of the lines that it mentions."""
     if not lines:
         return finding
-    said = (*mentioned_lines(finding.message), *(site.line for site in mentioned(finding.fixes)))
-    numbers = dict.fromkeys(said)
+    said = (*sites(finding.said), *mentioned(finding.fixes))
+    numbers = dict.fromkeys(site.line for site in said)
     found = {number: line for (number, _), line in lines.items() if number in numbers}
     return replace(
         finding,
@@ -80,9 +82,9 @@ def _source_names(text: str) -> str:
 
 def name_source_lines(text: str, lines: SourceLines) -> str:
     """The text with lines of a module named by those of its source, ``kernel.cu:12``, where these are known."""
-    numbers = set(mentioned_lines(text))
+    numbers = {int(number) for part in _LINES.findall(text) for number in re.findall(r"\d+", part)}
     chains = {number: line.chain for (number, _), line in lines.items() if number in numbers}
-    return MENTIONED_LINES.sub(lambda found: _named(found, chains), text)
+    return _LINES.sub(lambda found: _named(found, chains), text)
 
 
 def _named(found: re.Match[str], chains: Mapping[int, Sequence[Span]]) -> str:

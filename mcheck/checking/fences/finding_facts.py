@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mcheck.base.phrase import sites, things
 from mcheck.base.records import dataclass
 from mcheck.checking.fences.outline import Outline, Statement
-from mcheck.findings.finding import Finding, mentioned_lines
-from mcheck.findings.fix import Insert, insertions, phases_of
-from mcheck.findings.fix_words import mentioned, tell, things
+from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Insert, Phase, insertions, phases_of
+from mcheck.findings.fix_words import tell
+from mcheck.findings.waits import OfMbarrier
 
-_NAME = re.compile(r"([A-Za-z_]\w*)(?:\[\d+\])?@\d")
 _NUMBER = re.compile(r"(?<![\w.:\[])\d+(?![\w.\]])")
-_LINES = re.compile(r"\blines? \d+(?:(?:, | and )\d+)*")
 _PROXIES = {"RACE004", "RACE005", "RACE006", "RACE007", "RACE008"}
-_PHASE = re.compile(r"[Pp]hase (?P<phase>\d+)(?: \(parity \d\)|\))? of (?P<barrier>[A-Za-z_]\w*(?:\[\d+\])?@\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +52,18 @@ class Facts:
 def collect_facts(findings: Sequence[Finding]) -> Facts:
     """What these findings name."""
     fixes = [fix for finding in findings for fix in finding.fixes]
-    messages = [finding.message for finding in findings]
-    texts = (*messages, *(part for fix in fixes for phrase, _ in tell(fix) for part in phrase if isinstance(part, str)))
+    phrases = [finding.said for finding in findings] + [phrase for fix in fixes for phrase, _ in tell(fix)]
     accesses = [access for finding in findings for access in finding.accesses if access.line is not None]
     generic = frozenset(each.line for each in accesses if each.line and not each.asynchronous)
     asynchronous = frozenset(each.line for each in accesses if each.line and each.asynchronous)
-    objects = {name for text in (*messages, *things(fixes)) for name in _NAME.findall(text)}
+    objects = {thing.ring for phrase in phrases for thing in things(phrase)}
     objects |= {name[0] for each in accesses if (name := re.match(r"[A-Za-z_]\w*", each.object))}
-    numbers = (int(number) for text in texts for number in _NUMBER.findall(_LINES.sub("", text)))
-    phases = [(int(m["phase"]) % 2, m["barrier"]) for text in messages for m in _PHASE.finditer(text)]
-    phases += [(phase.number % 2, phase.bar) for phase in phases_of(fixes) if phase.number is not None]
-    named = {line for text in messages for line in mentioned_lines(text)} | {site.line for site in mentioned(fixes)}
+    texts = (part for phrase in phrases for part in phrase if isinstance(part, str))
+    numbers = (int(number) for text in texts for number in _NUMBER.findall(text))
+    goals = [wait.goal for finding in findings for wait in finding.waits]
+    meant = [Phase(goal.bar, goal.meant) for goal in goals if isinstance(goal, OfMbarrier)]
+    phases = [(phase.number % 2, str(phase.bar)) for phase in (*meant, *phases_of(fixes)) if phase.number is not None]
+    named = {site.line for phrase in phrases for site in sites(phrase)}
     return Facts(
         frozenset(str(finding.code) for finding in findings),
         frozenset(finding.kind for finding in findings),

@@ -17,6 +17,7 @@ from mcheck.answers.merged_answers import explain_unproved, merge_assumptions, m
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import verdict_of
 from mcheck.base.budget import Limit
+from mcheck.base.phrase import say
 from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -223,7 +224,7 @@ class _Launches:
         """
         given = checked.found[number]
         why = () if number in proof.numbers or isinstance(proof, Proved) else proof.why
-        findings = tuple(replace(f, message=f"{f.message}, with {self.name(number)}") for f in given.findings)
+        findings = tuple(replace(f, said=say("{}, with {}", f.said, self.name(number))) for f in given.findings)
         return replace(
             given, findings=findings, covered=False, executions=checked.executions,
             reasons=unique_reasons(given.reasons, (r for r in _late(checked) or why if r.cut)),

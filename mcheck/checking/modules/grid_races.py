@@ -37,7 +37,7 @@ def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
         "and nothing in the kernel orders the two clusters"
     )
     return Finding(
-        code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=accesses,
+        code=CODE, kind=entry.kind, severity=entry.severity(profile), said=(message,), accesses=accesses,
         fixes=(_FIX,),
         section=entry.section,
     )  # fmt: skip

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Code, say
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.modules.launch_order import DOES, Conflict
 from mcheck.checking.modules.launch_study import LaunchStudy
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import Fix, advise
-from mcheck.findings.phrase import Code, say
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess
 from mcheck.simt.grid.wait_order import BEFORE
@@ -24,15 +24,14 @@ def launch_race(conflict: Conflict, study: LaunchStudy, profile: str) -> Finding
     texts = {s.span: s.text for f in study.module.functions.values() for s in f.body}
     first, second = study.name(conflict.first), study.name(conflict.second)
     does, done = DOES[conflict.later.form.kind], _DONE[conflict.earlier.form.kind]
-    message = entry.message_for(
-        later=second, does=does, place=_memory(conflict), when=_when(conflict, study), earlier=first, done=done
-    )
+    later = f"{second} {does} bytes of {_memory(conflict)} {_when(conflict, study)}"
+    message = f"{later}, and {first} may not have {done} them by then"
     accesses = (
         _access(conflict, conflict.second, conflict.later, 1, study, texts),
         _access(conflict, conflict.first, conflict.earlier, 0, study, texts),
     )
     return Finding(
-        code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=accesses,
+        code=CODE, kind=entry.kind, severity=entry.severity(profile), said=(message,), accesses=accesses,
         fixes=(_suggest_wait(conflict, study),), section=entry.section,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from mcheck.answers.result import Answer, Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.phrase import say
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
@@ -64,11 +65,10 @@ def answer_sequence(
                 note(Level.LAUNCH, f"launch {number + 1} of {len(study.launches)}")
                 asked = replace(question, timeout=limit.remaining())
                 given = answer_for_every(module, begun, model, asked, engine)
-                wrong = any(f.severity == "error" for f in given.findings)
-                if wrong and (example := study.example(number)) != begun:
-                    asked = replace(question, timeout=limit.remaining())
-                    described = answer_for_every(module, example, model, asked, engine)
-                    given = _without_doubtful(given, described)
+                for example in study.examples(number):
+                    if example != begun and any(f.severity == "error" for f in given.findings):
+                        asked = replace(question, timeout=limit.remaining())
+                        given = _without_doubtful(given, answer_for_every(module, example, model, asked, engine))
                 known[begun] = given
             answers.append(_within(study, number, known[begun]))
         conflicts = study.conflicts()
@@ -99,8 +99,8 @@ def _listed(said: str, study: LaunchStudy, conflicts: Sequence[Conflict]) -> Rea
 def _without_doubtful(given: Answer, described: Answer) -> Answer:
     """The answer about a launch without findings that may rest on contents that earlier launches do not leave.
 
-    ``given`` takes the contents of what they may write as unknown, ``described`` as the launch file gives them, or as
-    an example: an error is one of the launch if both have it.
+    ``given`` takes the contents of what they may write as unknown, or some as what a lock or a counter holds at first;
+    ``described`` as an example: an error is one of the launch if all examples have it, whose words are not alike.
     """
 
     def key(finding: Finding) -> object:
@@ -243,9 +243,7 @@ def _named_findings(
             key = finding.code, finding.message, tuple((a.span, a.access) for a in finding.accesses)
             if (key[0], key[2]) not in places:
                 found.setdefault(key, (finding, [*group.numbers]))
-    return tuple(
-        replace(finding, message=f"{_names(study, numbers)}: {finding.message}") for finding, numbers in found.values()
-    )
+    return tuple(replace(one, said=say("{}: {}", _names(study, numbers), one.said)) for one, numbers in found.values())
 
 
 def _reasons_of_launches(study: LaunchStudy, answers: Sequence[Answer]) -> Iterator[Reason]:

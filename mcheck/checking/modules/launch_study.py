@@ -131,10 +131,14 @@ class LaunchStudy:
             launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
         return replace(launch, forgotten=launch.forgotten | lost)
 
-    def example(self, number: int) -> Launch:
-        """A launch with some contents where earlier ones may have written and it is not known what: those of the file,
-        and zeros behind them.
+    def examples(self, number: int) -> tuple[Launch, ...]:
+        """A launch with some contents where earlier ones may have written and it is not known what: those of the file
+        with zeros behind them, zeros alone, and words of one.
         """
+        fills = ((True, bytes(4)), (False, bytes(4)), (False, (1).to_bytes(4, "little")))
+        return tuple(dict.fromkeys(self._example(number, of_file, word) for of_file, word in fills))
+
+    def _example(self, number: int, of_file: bool, word: bytes) -> Launch:
         launch = self.launches[number]
         filled: dict[str, bytes] = {}
         for buffer in launch.buffers:
@@ -142,8 +146,8 @@ class LaunchStudy:
                 continue
             known = self._contents(number, ("buffer", buffer.name), buffer.initial)
             if self._is_written(number, ("buffer", buffer.name)):
-                given = known + buffer.initial[len(known) :]
-                filled[buffer.name] = given + bytes(buffer.size - len(given))
+                given = known + (buffer.initial[len(known) :] if of_file else b"")
+                filled[buffer.name] = given + (word * (buffer.size // 4 + 1))[len(given) : buffer.size]
         if not filled:
             return launch
         return replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))

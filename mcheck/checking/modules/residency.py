@@ -134,7 +134,7 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
         f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
     )
     return replace(
-        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message,
+        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=(message,),
         accesses=accesses, fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip
 

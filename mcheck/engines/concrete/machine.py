@@ -13,6 +13,7 @@ from random import Random
 from typing import TypeVar
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.phrase import Phrase, plain, say
 from mcheck.effects.dispatch import effect_of
 from mcheck.effects.effect import Effect
 from mcheck.effects.operands import Operands, evaluate_operands
@@ -211,11 +212,11 @@ class Machine:
 
     # --- what is found ------------------------------------------------------------------------------
 
-    def report(self, code: str, message: str, thread: int, op: Op | None, section: str = "") -> None:
+    def report(self, code: str, message: str | Phrase, thread: int, op: Op | None, section: str = "") -> None:
         """Adds a finding, once."""
         from mcheck.findings import catalogue
 
-        entry = catalogue.get(code)
+        entry, said = catalogue.get(code), say("{}", message)
         accesses: tuple[Access, ...] = ()
         if op is not None:
             accesses = (Access(thread=self.program.threads[thread].name, instruction=op.text, span=op.span),)
@@ -223,9 +224,9 @@ class Machine:
             code=code,
             kind=entry.kind,
             severity=entry.severity(self.profile),
-            message=message,
+            said=said,
             accesses=accesses,
-            fixes=(entry.fix_for(message),),
+            fixes=(entry.fix_for(plain(said)),),
             section=section or entry.section,
         )
         if finding not in self.findings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr
 from mcheck.ir.ops.memory import Multimem
@@ -240,7 +241,7 @@ class TensorCore(Op):
     kind: str  # mma cp shift alloc dealloc end
     reads: tuple[tuple[Expr, Expr], ...]
     writes: tuple[tuple[Expr, Expr], ...]
-    wrong: tuple[str, str] | None = None
+    wrong: tuple[str, str | Phrase] | None = None
     columns: Expr | None = None
 
 
@@ -258,7 +259,7 @@ class TensorMove(Op):
     address: Expr
     size: int
     apart: Expr | None = None
-    wrong: tuple[str, str] | None = None
+    wrong: tuple[str, str | Phrase] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,4 +273,4 @@ class TensorCommit(Op):
 
     address: Expr
     cta_mask: Expr | None = None
-    wrong: tuple[str, str] | None = None
+    wrong: tuple[str, str | Phrase] | None = None

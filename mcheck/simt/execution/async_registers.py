@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.phrase import Phrase, Site, say
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import Register, Statement, operand_registers
 from mcheck.isa.kinds import (
@@ -191,10 +192,10 @@ class AsyncWrites:
                 self.early_uses.setdefault(id(entry.producer), (entry, int(late[0])))
                 del self.uses[key]
 
-    def early_findings(self) -> Iterator[tuple[Statement, str, str, int]]:
+    def early_findings(self) -> Iterator[tuple[Statement, str, Phrase, int]]:
         """The uses that were too early: statement, finding code, text, lane."""
         for entry, lane in self.early_uses.values():
-            line, wait = entry.producer.span.line, WAITS[entry.kind]
-            name = ".".join(entry.producer.opcode.parts[:2])
-            text = f"uses what {name} of line {line} may still be writing: no {wait} comes between"
+            at, wait = entry.producer.span, WAITS[entry.kind]
+            name, site = ".".join(entry.producer.opcode.parts[:2]), Site(at.line, at.column)
+            text = say("uses what {} of {} may still be writing: no {} comes between", name, site, wait)
             yield entry.statement, CODES[entry.kind], text, lane

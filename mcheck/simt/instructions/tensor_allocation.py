@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mcheck.base.phrase import plain
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.ir.memory import TENSOR_LANES
@@ -41,7 +42,7 @@ def _read_by_warp(c: Cluster, fetches: list[Fetch], mask: Mask, statement: ptx.S
     if apart:
         fault = differing("operands")
         record_misuse(c, fault, statement, apart[0][:1])
-        c.give_up(mask, fault[1])
+        c.give_up(mask, plain(fault[1]))
         return None
     for values, _, lanes in groups:
         check_cta_group(c, statement, lanes)
@@ -65,7 +66,9 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 record_misuse(c, fault, statement, one)
             first = None if fault else c.tensor.allocate(cta, columns, int(one[0]), statement)
             if first is None:
-                c.give_up(mask, fault[1] if fault else f"no {columns} columns of tensor memory are left to allocate")
+                c.give_up(
+                    mask, plain(fault[1]) if fault else f"no {columns} columns of tensor memory are left to allocate"
+                )
                 return None
             address = to_generic(np.array([place], np.uint64))
             op = make_core_op("alloc", [], [(int(address[0]), RESULT_SIZE)], statement)
@@ -84,7 +87,7 @@ def check_freed(c: Cluster) -> None:
     for held in c.tensor.live_allocations():
         fault = still_allocated(held.columns)
         if not c.recorded.order_is_possible:
-            c.recorded.note_gap(fault[1], held.statement.span)
+            c.recorded.note_gap(plain(fault[1]), held.statement.span)
             continue
         op = replace(make_core_op("end", [], [], held.statement), wrong=fault, text="the end of the thread")
         c.recorded.append(op, [held.lane])
@@ -103,7 +106,7 @@ def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
             if not c.tensor.deallocate(cta, address & COLUMN, columns):
                 fault = no_allocation(columns, address & COLUMN)
                 record_misuse(c, fault, statement, lanes[:1])
-                c.give_up(mask, fault[1])
+                c.give_up(mask, plain(fault[1]))
                 return None
             for lane in lanes.tolist():
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mcheck.base.phrase import plain
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
@@ -77,7 +78,7 @@ def record_misuse(c: Cluster, fault: Fault, statement: ptx.Statement, lanes: Ind
         op = replace(make_core_op(statement.opcode.mode, [], [], statement), wrong=fault)
         c.recorded.append(op, lanes)
     else:
-        c.recorded.note_gap(fault[1], statement.span)
+        c.recorded.note_gap(plain(fault[1]), statement.span)
 
 
 def lanes_that_differ(groups: list[Group]) -> list[Indices]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mcheck.base.phrase import Site, say
 from mcheck.base.records import dataclass
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
@@ -108,8 +109,9 @@ def early_finding(early: Early, program: Program, width: int, profile: str) -> F
     )  # fmt: skip
     waits = Access(thread=name, instruction=early.wait.text, span=early.wait.span)
     done = "read" if early.kind == "read" else "written"
-    message = entry.message_for(place=found.label, done=done, line=early.wait.span.line, why=_WHY[early.kind])
+    waits_at = Site(early.wait.span.line, early.wait.span.column)
+    said = say("{} is {} before the griddepcontrol.wait in {}: {}", found.thing(), done, waits_at, _WHY[early.kind])
     return Finding(
-        code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=(access, waits),
+        code=CODE, kind=entry.kind, severity=entry.severity(profile), said=said, accesses=(access, waits),
         fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip

@@ -6,6 +6,7 @@ A violation is reported only if the path of the threads is certain: no branch wa
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Phrase
 from mcheck.frontend.ptx.module import Statement
 from mcheck.ir import ops
 from mcheck.ir.aligned_operations import explain_divergent_wgmma
@@ -25,7 +26,7 @@ def check_end(c: Cluster) -> None:
         _append_violation(c, statement, code, text, "", lane)
 
 
-def _append_violation(c: Cluster, statement: Statement, code: str, text: str, section: str, lane: int) -> None:
+def _append_violation(c: Cluster, statement: Statement, code: str, text: str | Phrase, section: str, lane: int) -> None:
     op = ops.TensorCore(
         kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
         section=section,

@@ -79,10 +79,8 @@ def index_roles(roles: Mapping[Bar, str]) -> dict[Bar, tuple[str, int]]:
     return found
 
 
-def find_stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
-    """The stage, from 0, and the number of stages of each mbarrier of a ring: several of one role at equal distances,
-    on which the same instructions operate in turn.
-    """
+def find_rings(found: Mapping[Bar, Use]) -> list[list[Bar]]:
+    """The mbarriers of each role that the same instructions operate on in turn, in the order of their places."""
     rings: list[tuple[set[Span], list[Bar]]] = []
     for bar, use in found.items():
         spans, bars = set(use.spans), [bar]
@@ -93,9 +91,13 @@ def find_stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
             else:
                 apart.append(ring)
         rings = [*apart, (spans, bars)]
+    return [sorted(bars) for _, bars in rings]
+
+
+def find_stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
+    """The stage, from 0, and the number of stages of each mbarrier of a ring whose mbarriers are at equal distances."""
     out: dict[Bar, tuple[int, int]] = {}
-    for _, bars in rings:
-        bars.sort()
+    for bars in find_rings(found):
         if len(bars) > 1 and len({(a[0], b[0], b[1] - a[1]) for a, b in pairwise(bars)}) == 1:
             out |= {bar: (k, len(bars)) for k, bar in enumerate(bars)}
     return out

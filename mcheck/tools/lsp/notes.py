@@ -31,8 +31,8 @@ RELATED = 12
 def compute_notes(text: str, path: str, settings: Settings, *, tries: bool = False) -> tuple[Note, ...]:
     """The notes about a model, a source, a PTX module with its launch, or a litmus test, by the suffix of the path.
 
-    ``tries``: also with edits that take further checks to confirm: of a source those that a compiler takes, of a
-    sketch the cheapest repair.
+    ``tries``: also with edits that take further checks to confirm: of a source, and of a sketch the cheapest
+    repair.
     """
     if is_compiled(path):
         from mcheck.tools.lsp.source_notes import compute_source_notes
@@ -51,7 +51,7 @@ def compute_notes(text: str, path: str, settings: Settings, *, tries: bool = Fal
 def may_be_mended(path: str, notes: Iterable[Note]) -> bool:
     """Whether further checks may find an edit for one of the notes about a file."""
     errors = [note for note in notes if note.severity == "error"]
-    if is_source(path):
+    if is_compiled(path):
         return any(note.remedy for note in errors)
     return path.endswith(".litmus") and any(_lacks_edits(note) for note in errors)
 

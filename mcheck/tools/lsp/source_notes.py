@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mcheck.base.errors import McheckError, Span
@@ -22,7 +23,7 @@ from mcheck.checking.check.cuda_sources import SourceOptions, prepare_files
 from mcheck.checking.check.files import MODULE_SUFFIX, is_source, launch_file
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
-from mcheck.findings.repair import Edit, apply_edits
+from mcheck.findings.repair import Edit, apply_edits, make_edits
 from mcheck.report.bugs import collect_bugs, has_fewer_bugs
 from mcheck.report.finding import Bug, tell
 from mcheck.report.source_edits import find_source_edits
@@ -32,16 +33,19 @@ MOST_MODULES = 40
 """The maximum number of modules that are checked for a source."""
 MOST_TRIED = 3
 """The maximum number of bugs whose fixes are tried."""
+CheckEdited = Callable[[Bug, Sequence[Edit]], Result]
+"""Checks what a bug was found in, with these edits of the source."""
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.MULTILINE)
 
 
 def compute_source_notes(text: str, path: str, settings: Settings, *, tries: bool) -> Iterator[Note]:
-    """The notes about a source as it is on the disk. ``tries``: with edits that a check of the edited source confirms;
-    that takes a compiler, and some time.
+    """The notes about a source as it is on the disk. ``tries``: with edits that a check confirms, which takes some
+    time: of the edited source if it is compiled here, else of the module with the instructions that they stand for.
     """
     if is_source(path) and launch_file(path) is not None:
         result = check_source(path, settings)
-        yield from _of_result(result, path, text, settings, tries=tries)
+        check = partial(_check_edited, text, path, settings)
+        yield from _of_result(result, path, check if tries else None)
         return
     modules = modules_of(path)
     if not modules and is_source(path):
@@ -49,7 +53,8 @@ def compute_source_notes(text: str, path: str, settings: Settings, *, tries: boo
         yield Note(span=Span(path, 1, 1), severity="hint", message=said, code="launch")
     told: set[object] = set()
     for module in modules:
-        for note in _of_result(check_case(Case(module), settings, Options()), path, text, settings, tries=False):
+        check = partial(_check_module, module, settings)
+        for note in _of_result(check_case(Case(module), settings, Options()), path, check if tries else None):
             key = note.code, note.span, note.message
             if key not in told:
                 told.add(key)
@@ -81,7 +86,7 @@ def check_source(path: str, settings: Settings, include: str = "") -> Result:
     return file.restored(check_case(Case(file.module), settings, Options(launches=launches)))
 
 
-def _of_result(result: Result, path: str, text: str, settings: Settings, *, tries: bool) -> Iterator[Note]:
+def _of_result(result: Result, path: str, check: CheckEdited | None) -> Iterator[Note]:
     if result.verdict is Verdict.ERROR:
         assert result.problem is not None
         yield _of_problem(result.problem, path)
@@ -90,11 +95,11 @@ def _of_result(result: Result, path: str, text: str, settings: Settings, *, trie
     tried = 0
     for bug in collect_bugs(result.findings, texts):
         note = _of_bug(bug, texts, path)
-        if tries and note.severity == "error" and tried < MOST_TRIED:
+        if check is not None and note.severity == "error" and tried < MOST_TRIED:
             edits = _edits_here(bug, texts, path)
             if edits:
                 tried += 1
-                helps = has_fewer_bugs(result, _check_edited(text, path, edits, settings))
+                helps = has_fewer_bugs(result, check(bug, edits))
                 note = replace(note, edits=edits if helps else ())
         yield note
     if result.verdict.is_open and result.reason:
@@ -144,7 +149,7 @@ def _edits_here(bug: Bug, texts: SourceText, path: str) -> tuple[Edit, ...]:
     return tuple(Edit(edit.line, edit.column, edit.text) for edit in found)
 
 
-def _check_edited(text: str, path: str, edits: Sequence[Edit], settings: Settings) -> Result:
+def _check_edited(text: str, path: str, settings: Settings, _: Bug, edits: Sequence[Edit]) -> Result:
     """The result for the source with these edits, in a folder of its own."""
     folder = tempfile.mkdtemp(prefix="mcheck-lsp-")
     try:
@@ -156,3 +161,10 @@ def _check_edited(text: str, path: str, edits: Sequence[Edit], settings: Setting
         return check_source(copy, settings, os.path.dirname(os.path.abspath(path)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_module(path: str, settings: Settings, bug: Bug, _: Sequence[Edit]) -> Result:
+    """The result for the module with the instructions that a fix inserts."""
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    text = "\n".join(apply_edits(lines, make_edits(bug.finding.fixes, lines)))
+    return check_case(Case(path, text=text), settings, Options())

@@ -161,3 +161,31 @@ def test_contents_that_an_earlier_launch_leaves_are_not_any_contents() -> None:
     always = SECOND.replace("@%p1 ", "")
     found = checked(HEAD + FIRST + always, *launches)
     assert [f.code for f in found.findings] == ["UB103"], "whatever is in memory"
+
+
+LOCKS = kernel(
+    "locks",
+    "mov.u32 %r1, %tid.x;",
+    "and.b32 %r2, %r1, 31;",
+    "setp.ne.u32 %p1, %r2, 0;",
+    "@%p1 ret;",
+    "shr.u32 %r2, %r1, 3;",
+    "cvt.u64.u32 %rd6, %r2;",
+    "add.u64 %rd6, %rd6, %rd1;",
+    "atom.acq_rel.gpu.global.cas.b32 %r4, [%rd6], WANTED, 9;",
+    "setp.eq.u32 %p1, %r4, WANTED;",
+    "@%p1 st.global.u32 [%rd1+1024], %r1;",
+    width=64,
+)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 3])
+def test_two_locks_that_a_file_gives_as_free_are_not_both_free_after_a_launch(wanted: int) -> None:
+    """The launch before may leave any of them taken, whatever it is that a lock holds when it is free."""
+    free = wanted.to_bytes(4, "little").hex()
+    launches = [launch("first", "a", programmatic=False), launch("locks", "a", programmatic=False, grid=1)]
+    given = from_object({"launches": launches, "buffers": {"a": {"bytes": 4096, "init": {"hex": free * 2}}}})
+    text = HEAD + FIRST + LOCKS.replace("WANTED", str(wanted))
+    found = check_text(text, "<ptx>", given, Settings(timeout=60), Options())
+    assert (found.verdict, found.findings) == ("unknown", ())
+    assert "what earlier launches leave in memory decides whether this is RACE001" in str(found.reason)

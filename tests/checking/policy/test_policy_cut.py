@@ -33,7 +33,7 @@ from tests.engines.protocol.test_protocol_stale_tensormaps import maps
 
 MODEL = load_model("ptx-9.0")
 PACKAGE = Path(__file__).parents[3] / "mcheck"
-RACE = Finding(code="RACE001", kind="race", severity="error", message="a race", accesses=(), section="8.7")
+RACE = Finding(code="RACE001", kind="race", severity="error", said=("a race",), accesses=(), section="8.7")
 LATE = timeout_reason(3.0)
 RACY = """PTX racy
 { .shared .align 16 .u32 s[4]; .global .align 16 .u32 g[4]; }

@@ -20,8 +20,8 @@ from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
 
-RACE = Finding(code="RACE001", kind="race", severity="error", message="a race")
-NOTE = Finding(code="RACE005", kind="race", severity="review", message="worth a look")
+RACE = Finding(code="RACE001", kind="race", severity="error", said=("a race",))
+NOTE = Finding(code="RACE005", kind="race", severity="review", said=("worth a look",))
 MODEL = load_model("ptx-9.0")
 MP = """PTX mp
 { .global .u32 x = 0; .global .u32 y = 0; }

@@ -26,7 +26,7 @@ PART = Answer(verdict="bounded", covered=False, reasons=(Reason(Cause.BOUND, "12
 
 
 def error(code: str) -> Answer:
-    found = Finding(code=code, kind="race", severity="error", message="", accesses=(), section="")
+    found = Finding(code=code, kind="race", severity="error", said=("",), accesses=(), section="")
     return Answer(verdict="finding", findings=(found,), covered=False)  # type: ignore[arg-type]
 
 

@@ -17,7 +17,7 @@ from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import CLEAN
 
-RACE = Finding(code="RACE003", kind="race", severity="error", message="", accesses=(), section="")
+RACE = Finding(code="RACE003", kind="race", severity="error", said=("",), accesses=(), section="")
 EXPECTED = (("race",),)
 COMMANDS = {"run": RUN, "check": check_command(Options())}
 TEXT = "PTX a\n{ x=0; }\n P0@cta 0 ;\n st.weak x, 1 ;\nexists (x == 1)\n"

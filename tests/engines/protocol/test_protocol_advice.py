@@ -178,9 +178,7 @@ io@cta 0, warp 2 {
 def test_a_warp_that_arrives_again_before_the_round_is_over() -> None:
     found = errors(AHEAD.replace("NUMBER", "1"))
     assert found
-    twice = (
-        "arrived twice in one round of barrier 1, at line 6 with k=0 and at line 6 with k=1: let the warp wait until"
-    )
+    twice = "arrived twice in one round of barrier 1, at line 6 (k=0, k=1): let the warp wait until"
     assert any(twice in f.missing for f in found)
     assert errors(AHEAD.replace("NUMBER", "1+k")) == []
 

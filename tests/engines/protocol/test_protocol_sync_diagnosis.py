@@ -355,8 +355,15 @@ FENCE = "fence.mbarrier_init.release.cluster;"
             "",
             "Let barrier.cluster.arrive and barrier.cluster.wait stand in both CTAs between line 5 and line 12.",
         ),
+        ("", "", MEET, "fence.mbarrier_init.release.cluster after line 5, in the thread that initialises."),
+        (
+            "",
+            "",
+            "",
+            "in the thread that initialises, and barrier.cluster.arrive and barrier.cluster.wait between that",
+        ),
     ],
-    ids=["fence-elsewhere", "no-barrier"],
+    ids=["fence-elsewhere", "no-barrier", "no-fence", "neither"],
 )
 def test_what_is_there_of_a_publication_counts(own: str, other: str, meet: str, told: str) -> None:
     assert told in missing(INIT.replace("OWN", own).replace("OTHER", other).replace("MEET", meet))

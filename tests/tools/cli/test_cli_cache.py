@@ -332,7 +332,7 @@ def test_a_place_in_another_file_is_not_shown() -> None:
         with pytest.raises(packing.InvalidAnswer):
             packing.pack(warned, "a.litmus", elsewhere=elsewhere)
     told = Access(thread="P0", instruction="st", span=Span("a.litmus", 3, 4), source=(there,))
-    finding = Finding(code="RACE001", kind="race", severity="error", message="", accesses=(told,))
+    finding = Finding(code="RACE001", kind="race", severity="error", said=("",), accesses=(told,))
     data = packing.pack(replace(RESULT, findings=(finding,)), "a.litmus", elsewhere=True)
     with pytest.raises(packing.InvalidAnswer):
         packing.unpack(Result, data, "a.litmus")
@@ -342,7 +342,7 @@ def test_a_place_in_another_file_is_not_shown() -> None:
 def test_a_result_without_its_path() -> None:
     span = Span("a.litmus", 3, 4, 5)
     access = Access(thread="P0", instruction="st", span=span)
-    finding = Finding(code="RACE001", kind="race", severity="error", message="a.litmus", accesses=(access,))
+    finding = Finding(code="RACE001", kind="race", severity="error", said=("a.litmus",), accesses=(access,))
     outcome = Outcome(state=(("a.litmus", 1),))
     before = Result(path="a.litmus", name="a", verdict="pass", model="sc", findings=(finding,), outcomes=(outcome,))
     after = packing.unpack(Result, packing.pack(before, "a.litmus"), "b.litmus")

@@ -36,7 +36,7 @@ RACE = Finding(
     code="RACE003",
     kind="race",
     severity="error",
-    message="the copy and the load touch the same bytes",
+    said=("the copy and the load touch the same bytes",),
     accesses=(
         Access(
             thread="consumer[3]",
@@ -155,7 +155,7 @@ def test_findings_in_json() -> None:
     ],
 )
 def test_references(reference: str, document: str, section: str) -> None:
-    spec = Finding(code="X", kind="race", severity="error", message="", section=reference).spec
+    spec = Finding(code="X", kind="race", severity="error", said=("",), section=reference).spec
     assert (spec.document, spec.section) == (document, section)
 
 

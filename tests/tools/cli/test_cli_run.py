@@ -17,7 +17,7 @@ MODEL = ("--model", "ptx-7.5")
 
 
 def found(kind: str, severity: str = "error") -> Finding:
-    return Finding(code="X001", kind=kind, severity=severity, message="something")
+    return Finding(code="X001", kind=kind, severity=severity, said=("something",))
 
 
 # --- the real engine ---------------------------------------------------------------------------

@@ -424,7 +424,8 @@ def test_a_python_source_has_the_findings_of_the_modules_beside_it(tmp_path: Pat
         (tmp_path / "kept" / f"{name}.ptx").write_text(racy)
         launch = '{"grid": 1, "params": {"rows": 1, "out": {"buffer": 256}}}'
         (tmp_path / "kept" / f"{name}.json").write_text(launch)
-    source = "\n".join(f"line_{number} = {number}" for number in range(1, 20))
+    known = "from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared"
+    source = "\n".join([known, *(f"line_{number} = {number}" for number in range(2, 20))])
     path.write_text(source)
     (tmp_path / "other.py").write_text(source)
 
@@ -433,6 +434,12 @@ def test_a_python_source_has_the_findings_of_the_modules_beside_it(tmp_path: Pat
         (race,) = await client.diagnostics()
         assert (race.code, race.severity) == ("RACE004", types.DiagnosticSeverity.Error)
         assert race.range.start.line == 8
+        found: list[types.CodeAction] = []
+        while not found:
+            await asyncio.sleep(0.5)
+            found = await actions(client, path.as_uri(), race)
+        assert found[0].title == "Insert fence_async_shared() (RACE004)"
+        assert "\nfence_async_shared()\n" in changed(source, found[0].edit.changes[path.as_uri()])
         client.shows(source, 1, (tmp_path / "other.py").as_uri())
         assert await client.diagnostics() == []
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mcheck.answers.step_text import step_of
+from mcheck.base.phrase import plain
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
+from mcheck.engines.protocol.diagnosis.unknown_waits import explain_unknown_waits
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
@@ -42,9 +44,9 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         code=problem.code,
         kind=entry.kind,
         severity=entry.severity(profile),
-        message=problem.message,
+        said=(*problem.said, *explain_unknown_waits(m, problem)),
         accesses=problem.accesses,
-        fixes=with_cycle(problem.fixes or (entry.fix_for(problem.message),), problem),
+        fixes=with_cycle(problem.fixes or (entry.fix_for(plain(problem.said)),), problem),
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
         waits=problem.waits,

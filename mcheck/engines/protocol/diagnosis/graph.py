@@ -47,5 +47,5 @@ def _signals(m: Machine, record: Record) -> tuple[Signal, ...]:
             instance = m.program.memory.find(bar.address)
             cta = instance.cta if instance is not None else None
             phase, bound = (now, None) if came is None else (came.phase, came.clock_bound)
-            out.append(Signal(m.label(bar.address), cta, phase, bar.clock_index, bound))
+            out.append(Signal(m.thing_at(bar.address), cta, phase, bar.clock_index, bound))
     return tuple(out)

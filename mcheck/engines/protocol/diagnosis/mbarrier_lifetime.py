@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcheck.answers.advice.graph import line_of, site_of
+from mcheck.base.phrase import Code, say
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.findings.fix import Fix, Fixes, Note, Publish, advise
-from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 
@@ -25,11 +27,18 @@ def suggest_publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> Fixe
     there = next((fence for a, fence in fences if a is owner and line_of(fence) > line_of(init)), None)
     if there is not None:
         return (Fix((Publish(site_of(there), use, cluster=True),)),)
-    publish = Fix((Publish(site_of(init), use, cluster=True, fence="fence.mbarrier_init.release.cluster"),))
+    lacks_barrier = not (_meets(owner.code, init, after=True) and _meets(agent.code, op, after=False))
+    publish = Fix((Publish(site_of(init), use, cluster=lacks_barrier, fence="fence.mbarrier_init.release.cluster"),))
     others = [
         Note(say("The one at {} is for the inits of its own thread, {}", site_of(f), m.name(a))) for a, f in fences
     ]
     return (publish.noted(*others[:1]),)
+
+
+def _meets(code: Sequence[Op], op: Op, *, after: bool) -> bool:
+    """Whether a thread comes to a cluster barrier after an operation, or before it."""
+    at = next((k for k, other in enumerate(code) if other.span == op.span), 0)
+    return any(isinstance(other, ops.ClusterBarrier) for other in (code[at:] if after else code[:at]))
 
 
 def _of_inits(op: Op) -> bool:

@@ -15,7 +15,7 @@ from typing import Protocol
 from weakref import ref
 
 from mcheck.answers.left_open import LeftOpen
-from mcheck.answers.step_text import label_of, name_of_threads, text_of
+from mcheck.answers.step_text import name_of_threads, text_of, thing_at
 from mcheck.base.declared_state import (
     ABSENT,
     SHALLOW,
@@ -32,6 +32,7 @@ from mcheck.base.declared_state import (
     tupled,
 )
 from mcheck.base.errors import UnknownData
+from mcheck.base.phrase import Actor, Part, Phrase, Thing, say
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.setup import Setup
@@ -356,9 +357,9 @@ class Machine:
 
     # --- names --------------------------------------------------------------------------------------------
 
-    def label(self, address: int) -> str:
-        """The name of the object at an address."""
-        return label_of(self.program, address)
+    def thing_at(self, address: int) -> Thing:
+        """The object at an address."""
+        return thing_at(self.program, address)
 
     def name(self, agent: Agent, lane: int | None = None) -> str:
         """The name of a thread, or of the lanes of an agent, in results."""
@@ -433,11 +434,11 @@ class Machine:
             return event.address
         return event.address if self.setup.touches_map(event.address, event.size) else None
 
-    def describe_object(self, event: Event) -> str:
-        """The name of the object that an event uses."""
+    def object_of(self, event: Event) -> Part:
+        """The object that an event uses."""
         step = event.mbarrier
         instance = self.program.memory.find(event.address if event.size or step is None else step.address)
-        return instance.label if instance is not None else "shared memory"
+        return instance.thing() if instance is not None else "shared memory"
 
     def owning_cta(self, event: Event) -> int:
         """The CTA whose shared memory an event uses."""
@@ -477,13 +478,13 @@ class Machine:
     # --- findings ---------------------------------------------------------------------------------------------
 
     def report_problem(
-        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, fixes: Fixes = ()
+        self, code: str, said: str | Phrase, agent: Agent | None, op: Op, event: Event | None = None, fixes: Fixes = ()
     ) -> None:
         """Report undefined behaviour of one operation."""
-        self.problems.append(self.make_problem(code, message, agent, op, event, fixes))
+        self.problems.append(self.make_problem(code, said, agent, op, event, fixes))
 
     def make_problem(
-        self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, fixes: Fixes = ()
+        self, code: str, said: str | Phrase, agent: Agent | None, op: Op, event: Event | None = None, fixes: Fixes = ()
     ) -> Problem:
         """Create the problem for undefined behaviour of one operation at this point of the execution."""
         who = self.name(agent) if agent is not None else ""
@@ -494,8 +495,8 @@ class Machine:
                 start = event.mbarrier.address - instance.base
                 access = replace(access, object=instance.label, bytes=(start, start + 8))
         agents = () if agent is None else (agent.index,)
-        text = f"{who}: {message}" if who else message
-        return Problem(code, text, (access,), agents, len(self.trace), fixes=fixes, section=op.section)
+        said = say("{}{}", Actor(who) if who else "", said)
+        return Problem(code, said, (access,), agents, len(self.trace), fixes=fixes, section=op.section)
 
     # --- operands ---------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from itertools import combinations
 
 from mcheck.answers.advice.graph import site_of
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Aside, Phrase, Site, Sites, say
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.execution.machine import Machine
@@ -20,7 +21,6 @@ from mcheck.engines.protocol.operations.deadlocks import format_threads
 from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.findings.fix import Change, Condition, Fix, Fixes, Given, Insert, Point, Property, advise
-from mcheck.findings.phrase import Phrase, Site, Sites, join, plain, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
@@ -95,10 +95,9 @@ def explain_double_arrival(m: Machine, passed: Round) -> Fixes:
         return ()
     warp = m.setup.warp_mates[passed.repeated_arrivals[0].agent]
     who = format_threads(m, [m.agents[k] for k in sorted(warp)])
-    places = [_describe_arrival(m, done) for done in passed.repeated_arrivals]
-    where = (
-        join(places, " and at ", " and at ") if len(set(map(plain, places))) > 1 else say("{} both times", places[0])
-    )
+    sites = Sites(tuple(site_of(done.event.op) for done in passed.repeated_arrivals), " and ")
+    turns = ", ".join(filter(None, (iteration_at(m, done.position) for done in passed.repeated_arrivals)))
+    where = say("{}{}", sites, Aside(f" ({turns})") if turns else "")
     twice = say("{} arrived twice in one round of barrier {}, at {}", who, str(passed.key[-1]), where)
     wait = "let the warp wait until the round is over before it arrives again, or use two barriers in turn"
     return (advise("{}: {}", twice, wait),)
@@ -110,12 +109,6 @@ def explain_double_arrival_at(m: Machine, at: BarrierState) -> Fixes:
     mine = [r for r in find_complete_rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
     which = next((r for r in mine if r.repeated_arrivals is not None), None)
     return explain_double_arrival(m, which) if which is not None else ()
-
-
-def _describe_arrival(m: Machine, done: SyncOperation) -> Phrase:
-    """The line of an arrival, and its loop iteration."""
-    turn = iteration_at(m, done.position)
-    return say("{}{}", site_of(done.event.op), f" with {turn}" if turn else "")
 
 
 def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> Fixes:

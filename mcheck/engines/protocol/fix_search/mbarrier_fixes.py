@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
+from mcheck.base.phrase import Code, Sites, say
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.findings.fix import Change, Fix, Fixes, Property, advise
-from mcheck.findings.phrase import Code, Sites, Thing, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
@@ -61,7 +61,7 @@ def _arrival_sites(m: Machine, bar: Mbarrier) -> Sites:
 
 def _count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int = 1) -> Change:
     return Change(
-        what=Property.COUNT, sites=(site_of(_init_of(bar)),), subject=(Thing(m.label(bar.address)),),
+        what=Property.COUNT, sites=(site_of(_init_of(bar)),), subject=(m.thing_at(bar.address),),
         new=str(wrong[1]), old=str(wrong[0]), stages=stages,
     )  # fmt: skip
 
@@ -103,7 +103,7 @@ def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> Fixes:
         group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
         made = ops.TensorCommit(address=Const(bar.address))
         if is_fix([Insertion(made, after=True, span=op.span)]):
-            signalled = Thing(m.label(bar.address))
+            signalled = m.thing_at(bar.address)
             commit = Code(f"tcgen05.commit.{group}.mbarrier::arrive::one.b64")
             return (advise("Nothing signals {}: execute {} [{}] after {}", signalled, commit, signalled, site_of(op)),)
     return ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import find_step, line_of, site_of
+from mcheck.answers.advice.graph import find_step, site_of
 from mcheck.answers.step_text import text_of
+from mcheck.base.phrase import Phrase, say
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search import trials
@@ -12,7 +13,6 @@ from mcheck.engines.protocol.operations.coherence_positions import may_satisfy
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Word, Write
 from mcheck.findings.fix import Fixes, Note, advise
-from mcheck.findings.phrase import say
 from mcheck.ir import ops
 
 
@@ -42,12 +42,13 @@ def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None
     return None
 
 
-def describe_overwritten(m: Machine, found: Overwritten) -> str:
+def describe_overwritten(m: Machine, found: Overwritten) -> Phrase:
     """Describe which write has overwritten which value."""
     assert found.over.event is not None
     op = found.over.event.op
     by = m.name(m.agents[found.over.agent])
-    return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
+    what = f" ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
+    return say(": {}{}", site_of(op), what)
 
 
 def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> Fixes:

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from mcheck.answers.advice.graph import site_of
+from mcheck.base.phrase import Code, Thing, say
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.findings.fix import Advise, Await, Fix, Fixes, HandOver, Insert, Phase, Point, advise
-from mcheck.findings.phrase import Code, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion
 from mcheck.ir.expr import Const
@@ -47,11 +47,14 @@ def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
 def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
     wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
     own = old.agent == new.agent
-    at = new.op if own else old.op
-    assert at.span is not None
-    insert = Insert(codes=(wait.text,), points=(Point(site_of(at), after=not own),))
-    if is_fix([Insertion(wait, after=not own, span=at.span)]):
-        return (Fix((insert,)),)
+    for at in (
+        (new.op, old.op) if own else (old.op,)
+    ):  # right behind it, for other threads that the same statement lacks
+        after = at is old.op
+        assert at.span is not None
+        insert = Insert(codes=(wait.text,), points=(Point(site_of(at), after=after),))
+        if is_fix([Insertion(wait, after=after, span=at.span)]):
+            return (Fix((insert,)),)
     if own:
         return ()
     there = any(e.agent == old.agent and e.step > old.step and isinstance(e.op, ops.WaitGroup) for e in m.trace)
@@ -72,7 +75,7 @@ def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: T
     if commit is None:
         wait = say("{} after {}, to an mbarrier, and wait for its phase before {}", _COMMIT, first, second)
         return (advise("Execute {}: {}", wait, why),)
-    bar = m.label(commit.address.value) if isinstance(commit.address, Const) else "the mbarrier"
+    bar = m.thing_at(commit.address.value) if isinstance(commit.address, Const) else Thing("the mbarrier")
     return (Fix((Await(signal=site_of(commit), before=second, phases=(Phase(bar),), commit=True),), why=why),)
 
 

@@ -15,12 +15,12 @@ from dataclasses import replace
 from mcheck.answers.advice.graph import site_of
 from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.base.phrase import Phrase, capital, say
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.findings.fix import Change, Fix, Fixes, Insert, Note, Point, Property
-from mcheck.findings.phrase import Phrase, capital, say
 from mcheck.ir import ops
 from mcheck.ir.amendment import Amendment, Insertion, Replacement
 from mcheck.ir.expr import Const

@@ -79,7 +79,7 @@ def note_history_bound(m: Machine, word: Word, found: list[int]) -> None:
 
 def describe_latest(m: Machine, word: Word) -> str:
     """Describe the writes that are tested."""
-    return f"the latest {m.setup.max_stale_writes} writes of {m.label(word.address)}"
+    return f"the latest {m.setup.max_stale_writes} writes of {m.thing_at(word.address)}"
 
 
 def may_satisfy(value: int | None, type_name: str, operator: str, right: int) -> bool:

@@ -9,6 +9,7 @@ from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
+from mcheck.base.phrase import Phrase, Thing, capital, join, say
 from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
 from mcheck.engines.protocol.execution.machine import Machine
@@ -20,7 +21,6 @@ from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, W
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
 from mcheck.findings.fix import Fix, Helper, Note, Phase, ToCome, advise
-from mcheck.findings.phrase import Phrase, Thing, capital, say
 from mcheck.findings.waits import ForThreads, Goal, OfBarrier, OfMbarrier, OfWord, Other, Wait
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
@@ -43,19 +43,16 @@ class StuckGroup:
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
     groups = list(_group_stuck(m, stuck))
-    parts = [
-        f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.goal}"
-        for g in groups[:SHOWN]
-    ]
+    waits = [_describe_wait(m, group) for group in groups[:SHOWN]]
     if len(groups) > SHOWN:
-        parts.append(f"and {len(groups) - SHOWN} more")
+        waits.append((f"and {len(groups) - SHOWN} more",))
     code = max(g.code for g in groups)  # whatever the order of the roles
     telling = sorted(groups, key=lambda g: not _has_begun(g))
     fixes = sorted((_suggest_fix(m, g) for g in telling), key=lambda told: not told[1])
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
-        "wait forever: " + "; ".join(parts),
+        say("wait forever: {}", join(waits, "; ", "; ")),
         tuple(_describe_access(m, g.agents[0], g.op) for g in groups),
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
@@ -64,6 +61,12 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         waits=tuple(Wait(format_threads(m, g.agents), site_of(g.op), g.goal) for g in groups[:SHOWN]),
         cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
+
+
+def _describe_wait(m: Machine, group: StuckGroup) -> Phrase:
+    """Who waits where for what."""
+    who, where = format_threads(m, group.agents), say("{}{}", site_of(group.op), _describe_round(m, group))
+    return say("{} at {} ({}) {}", who, where, text_of(group.op), group.goal.said)
 
 
 def _describe_round(m: Machine, group: StuckGroup) -> str:
@@ -137,8 +140,8 @@ def _find_goal(m: Machine, agent: Agent, op: Op) -> tuple[str, Goal]:
         code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
         value = where.writes[-1].value
         taken = find_overwritten(m, agent, where) if value is not None else None
-        why = describe_overwritten(m, taken) if taken is not None else ""
-        return code, OfWord(m.label(where.address), value, why)
+        why = describe_overwritten(m, taken) if taken is not None else ()
+        return code, OfWord(m.thing_at(where.address), value, why)
     polled = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in polled else "DEAD001"
     return code, Other("repeats a loop forever", "what it reads no longer changes")
@@ -173,7 +176,7 @@ def _find_mbarrier_goal(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> OfMb
     assert state is not None
     parity, meant = _find_awaited_phase(m, agent, op, bar)
     return OfMbarrier(
-        label=m.label(bar.address), parity=parity, meant=meant, now=state.phase, pending=state.pending,
+        bar=m.thing_at(bar.address), parity=parity, meant=meant, now=state.phase, pending=state.pending,
         expected=state.expected, announced=bar.expected_bytes, received=bar.received_bytes,
     )  # fmt: skip
 
@@ -186,7 +189,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
     bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return catalogue.get(group.code).fix, False
-    state, name, wait = bar.state, m.label(bar.address), site_of(group.op)
+    state, name, wait = bar.state, m.thing_at(bar.address), site_of(group.op)
     parity, meant = _find_awaited_phase(m, group.agents[0], group.op, bar)
     counted = _explain_counted_arrive(m, bar)
     if meant is not None and meant < state.phase:
@@ -207,9 +210,9 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         return fix.noted(_explain_missing_bytes(bar), counted), False
     if state.phase == 0 and parity == 0 and bar.received_bytes:
         arrive = "arrive with expect_tx on the barrier that the copy signals"
-        return advise("Bytes came to {} without an arrival: {}", Thing(name), arrive), False
+        return advise("Bytes came to {} without an arrival: {}", name, arrive), False
     if state.phase == 0 and parity == 0:
-        nothing = say("Nothing arrived on {}", Thing(name))
+        nothing = say("Nothing arrived on {}", name)
         passed = any(_passed_before(group.agents[0], op) for op in (group.op, _find_fill(group.agents[0])) if op)
         if _find_fill(group.agents[0]) is not None and not passed:
             free = "a wait for a slot that is free from the start begins with parity 1"
@@ -223,8 +226,8 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
 _ALL_BYTES = "expect as many bytes as the copies complete"
 
 
-def _phase(number: int, name: str, word: str = "Phase") -> Phrase:
-    return say(f"{word} {number} of {{}}", Thing(name))
+def _phase(number: int, name: Thing, word: str = "Phase") -> Phrase:
+    return say(f"{word} {number} of {{}}", name)
 
 
 def _explain_missing_bytes(bar: Mbarrier) -> Note | None:
@@ -271,24 +274,26 @@ def _find_fill(agent: Agent) -> Op | None:
 
 
 def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCome | Note | None:
-    """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
+    """The agents whose code signals the mbarrier or writes the word, and why they do not get there; of those that wait
+    for it themselves, nothing is to be hoped for.
+    """
     where = group.agents[0].blocked_on
     if not isinstance(where, Mbarrier | Word):
         return None
-    name = m.label(where.address)
+    name = m.thing_at(where.address)
     helpers: dict[tuple[int, int, Phrase], tuple[Op, list[Agent]]] = {}
     for agent in stuck:
         op = _find_signal(agent.code[agent.pc + 1 :], where)
-        if op is not None:
+        if op is not None and agent.blocked_on is not where:
             key = line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)
             helpers.setdefault(key, (op, []))[1].append(agent)
     if helpers:
         shown = list(helpers.items())[:SHOWN]
         found = (_helper(m, op, agents, waits) for (*_, waits), (op, agents) in shown)
         return ToCome(name, tuple(found), write=isinstance(where, Word))
-    if isinstance(where, Word):
+    if isinstance(where, Word) or (where.state is not None and not where.state.pending):
         return None
-    nobody = say("No thread is left to signal {}", Thing(name))
+    nobody = say("No thread is left to signal {}", name)
     over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]
     if over:
         return Note(say("{}: {} did, and exited", nobody, format_threads(m, over)))
@@ -305,7 +310,7 @@ def _describe_blocker(m: Machine, agent: Agent) -> Phrase:
     """What an agent is blocked on."""
     match agent.blocked_on:
         case Mbarrier() | Word():
-            return say(" on {}", Thing(m.label(agent.blocked_on.address)))
+            return say(" on {}", m.thing_at(agent.blocked_on.address))
         case BarrierState(key=("cluster", *_)):
             return (" at the cluster barrier",)
         case BarrierState(key=("bar", *_, number)):

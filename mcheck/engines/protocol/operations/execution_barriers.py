@@ -7,6 +7,10 @@ could have come first: that order is run too.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from mcheck.answers.advice.graph import site_of
+from mcheck.base.phrase import say
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
@@ -70,8 +74,8 @@ def _arrive(
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
         if barrier.count is not None and _may_have_completed(m, agent, barrier, barrier.count):
             _leave_ambiguous(m, barrier)
-        text = "threads give one barrier different counts" if barrier.count != count else "bar.red meets another kind"
-        _stop(m, agent, op, "UB304", text)
+        _report_clash(m, agent, op, barrier, count)
+        raise Undefined
     barrier.count = count
     barrier.kinds.add(kind)
     place = m.program.threads[agent.threads[0]].place
@@ -98,6 +102,22 @@ def _arrive(
     else:
         agent.pc += 1
     try_complete(m, barrier, give_up_missing=False)
+
+
+def _report_clash(m: Machine, agent: Agent, op: Op, barrier: BarrierState, count: int | None) -> None:
+    """Report two arrivals in one round with different counts, or of ``bar.red`` and another kind (9.7.13.1)."""
+    first = next(iter(barrier.arrived.values()))
+    mine = m.make_problem("UB304", "", agent, op)
+    theirs = m.make_problem("UB304", "", m.agents[first.agent], first.event.op)
+    ends = [(site_of(first.event.op), barrier.count, theirs.accesses), (site_of(op), count, mine.accesses)]
+    ends.sort(key=lambda end: end[0].line)
+    (one, some, accesses), (other, more, others) = ends
+    if barrier.count == count:
+        said = say("bar.red and another kind meet at barrier {}: {} and {}", str(barrier.key[-1]), one, other)
+    else:
+        counts = [f"{given} threads" if given is not None else "all threads of the CTA" for given in (some, more)]
+        said = say("barrier {} counts {} at {}, but {} at {}", str(barrier.key[-1]), counts[0], one, counts[1], other)
+    m.problems.append(replace(mine, said=said, accesses=accesses + others, agents=theirs.agents + mine.agents))
 
 
 def _had_count(barrier: BarrierState) -> bool:

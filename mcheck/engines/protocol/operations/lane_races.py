@@ -32,9 +32,9 @@ def report_lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: O
     m.reported.add((code, op.span))
     first, second = (describe_access(m, _make_lane_record(m, agent, event, k), *bad) for k in (0, 1))
     entry = catalogue.get(code)
-    message = f"{entry.name.replace('-', ' ')} on {first.object}: lanes of {m.name(agent)} write the same bytes"
+    said = (f"{entry.name.replace('-', ' ')} on {first.object}: lanes of {m.name(agent)} write the same bytes",)
     m.problems.append(
-        Problem(code, message, (first, second), (agent.index,), len(m.trace), len(m.trace) - 1, (entry.fix,))
+        Problem(code, said, (first, second), (agent.index,), len(m.trace), len(m.trace) - 1, (entry.fix,))
     )
 
 

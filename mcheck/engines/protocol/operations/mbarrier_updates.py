@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
+from mcheck.base.phrase import Phrase, Site, join, say
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
@@ -31,7 +32,6 @@ from mcheck.events.choices.phase_assignment import SIGNALS
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Fix, Fixes, Note
-from mcheck.findings.phrase import Site, join, say
 from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, continues_after
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
@@ -52,7 +52,7 @@ def mbarrier_at(m: Machine, address: int) -> Mbarrier:
 
 
 def stop_with_misuse(
-    m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, fixes: Fixes = ()
+    m: Machine, agent: Agent | None, op: Op, code: str, text: str | Phrase, event: Event | None, fixes: Fixes = ()
 ) -> Undefined:
     """Report a misuse, and return the exception that ends the execution."""
     m.report_problem(code, text, agent, op, event, fixes)
@@ -118,7 +118,7 @@ def update_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
 def _initialise(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
     """Execute mbarrier.init."""
     if bar.state is not None or len(agent.lanes) > 1:
-        text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
+        text = say("mbarrier.init of {}, which holds a valid mbarrier object", m.thing_at(bar.address))
         check_publication(m, agent, bar, event)
         if bar.state is not None:
             assert bar.initialisation is not None
@@ -183,7 +183,8 @@ def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
     completions = [d for d in bar.current_operations if d.kind == "complete"]
     if not completions:
         return []
-    text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {m.label(bar.address)} that nobody announced"
+    phase = say("phase {} of {}", str(bar.state.phase), m.thing_at(bar.address))
+    text = say("{} bytes completed in {} that nobody announced", str(-bar.state.tx), phase)
     return [
         m.make_problem(
             "UB216",
@@ -230,7 +231,7 @@ def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Eve
     m.note_reversal(bar.invalidation, agent.index, time, agent.is_single_thread)
     mbarrier_reordering.note_refused(m, agent, bar, event, [bar.invalidation], time)
     record_failed(m, agent, bar, event, time, -1)
-    raise stop_with_misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
+    raise stop_with_misuse(m, agent, op, "UB201", say("{} holds no mbarrier", m.thing_at(bar.address)), event)
 
 
 def record_failed(
@@ -239,6 +240,10 @@ def record_failed(
     """Record an operation that is undefined where it came, and the state that it found."""
     bar.failed_operations.append(SyncOperation(agent.index, agent.step, len(m.trace) - 1, time, event, kind, phase))
     m.decisions.append((agent.index, agent.step, "refused", bar.lifetime, bar.state))
+
+
+def _misused(m: Machine, bar: Mbarrier, wrong: Misuse) -> Phrase:
+    return say("{}: {}", m.thing_at(bar.address), wrong.message)
 
 
 # --- arrivals, expectations, completions ------------------------------------------------------------------------
@@ -258,11 +263,11 @@ def _update(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep,
             raise Split([(t,) for t in agent.threads]) from None
         _note_failed_update(m, agent, bar, event, time)
         if continues_after(m.program, wrong.code, op):  # the object stays unchanged
-            m.report_problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
+            m.report_problem(wrong.code, _misused(m, bar, wrong), agent, op, event)
             enter_phase(m, agent, bar, event, before.phase)
             return
         check_publication(m, agent, bar, event)
-        raise stop_with_misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", event) from None
+        raise stop_with_misuse(m, agent, op, wrong.code, _misused(m, bar, wrong), event) from None
     kind = "arrive" if step.kind in ARRIVALS else step.kind
     if step.no_complete:
         kind = "nocomplete"
@@ -387,7 +392,7 @@ def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -
             bar.state, _ = machine.async_arrive_begin(bar.state)
         except Misuse as wrong:
             check_publication(m, agent, bar, events[0])
-            raise stop_with_misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", events[0]) from None
+            raise stop_with_misuse(m, agent, op, wrong.code, _misused(m, bar, wrong), events[0]) from None
     time = agent.current_time() if agent.is_single_thread else agent.time
     done = SyncOperation(
         agent.index, agent.step, len(m.trace) - 1, agent.current_time(), events[0], "expect", bar.state.phase
@@ -427,9 +432,7 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
         after, completed = _count_signal(bar.state, agent, signal)
     except Misuse as wrong:
         _refuse(m, agent, bar, signal, done)
-        raise stop_with_misuse(
-            m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event
-        ) from None
+        raise stop_with_misuse(m, agent, signal.event.op, wrong.code, _misused(m, bar, wrong), signal.event) from None
     bar.received_bytes += signal.tx * signal.count
     _count_in_phase(m, bar, done, signal.time, -1, True)
     edges = [mbarrier_reordering.issue_edges(e) for e in signal.issues]
@@ -478,7 +481,7 @@ def _miss_invalidated(m: Machine, agent: Agent, bar: Mbarrier, signal: Signal, e
         bar.clock_value(MAX_PHASES),
     )  # fmt: skip
     _record_missed_signal(m, bar, signal, missed)
-    text = f"{m.label(bar.address)} is invalidated before this operation signals it"
+    text = say("{} is invalidated before this operation signals it", m.thing_at(bar.address))
     problem = m.make_problem("UB215", text, agent, signal.event.op, signal.event)
     ends = m.make_problem("UB215", text, m.agents[end.agent], end.event.op, end.event)
     m.problems.append(replace(problem, accesses=problem.accesses + ends.accesses))
@@ -521,7 +524,7 @@ def _is_commit_of(signal: Signal, agent: Agent) -> bool:
 def check_target(m: Machine, agent: Agent, address: int, event: Event) -> bool:
     """Whether there is an object for an operation to signal when it is issued."""
     if m.mbarriers.get(address) is None:
-        stop_with_misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
+        stop_with_misuse(m, agent, event.op, "UB201", say("{} holds no mbarrier", m.thing_at(address)), event)
         m.outcome = "undefined"
         return False
     return True

@@ -6,6 +6,7 @@ operation of the phase came last (``mcheck.engines.protocol.operations.last_of_p
 
 from __future__ import annotations
 
+from mcheck.base.phrase import say
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll
 from mcheck.engines.protocol.execution.executors import Blocked, executes
 from mcheck.engines.protocol.execution.machine import Machine
@@ -90,7 +91,7 @@ def _find_stale_phases(m: Machine, agent: Agent, bar: Mbarrier, event: Event, an
         if len(answers) > MAX_STALE_PHASES and phase < sorted(answers)[-MAX_STALE_PHASES]:
             if out:
                 m.note_bound(
-                    f"the latest {MAX_STALE_PHASES} phases of {m.label(bar.address)}{format_line(event.op.span)}"
+                    f"the latest {MAX_STALE_PHASES} phases of {m.thing_at(bar.address)}{format_line(event.op.span)}"
                 )
             break
         saved = m.save(bar)
@@ -154,7 +155,7 @@ def wait_on_mbarrier(
         check_publication(m, agent, bar, event)
         if (agent.threads[0], agent.pc) in m.setup.delayed_waits:
             mbarrier_reordering.note_delayed_wait(m, op)
-        raise stop_with_misuse(m, agent, op, result.code, f"{m.label(bar.address)}: {result}", event)
+        raise stop_with_misuse(m, agent, op, result.code, say("{}: {}", m.thing_at(bar.address), result.message), event)
     if blocking and not result:
         raise Blocked(bar)
     if m.observer is not None:

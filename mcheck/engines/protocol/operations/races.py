@@ -9,6 +9,7 @@ from mcheck.answers.advice.graph import line_of
 from mcheck.answers.advice.races import advise_on_race
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.base.errors import InputError
+from mcheck.base.phrase import Lack, Phrase, Stage, say
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.diagnosis.graph import graph_of
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_publication
@@ -311,39 +312,40 @@ def report_object_use(m: Machine, code: str, who: int, event: Event, other: Even
     m.report_problem(code, text, agent, event.op, event if event.mbarrier is not None else None, fixes)
 
 
-def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, Fixes]:
+def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[Phrase, Fixes]:
     """The message and the fixes for a use of an object at the wrong time."""
     address = event.mbarrier.address if event.mbarrier is not None else event.address
     if other is not None and other.mbarrier is not None:
         address = other.mbarrier.address
-    name = m.label(address)
+    thing, used = m.thing_at(address), m.object_of(event)
     match code:
         case "RACE012":
             does = "written" if Tag.W in event.tags else "read"
-            return f"{m.describe_object(event)} is {does} before a griddepcontrol.wait for the grid in front", ()
+            return say("{} is {} before a griddepcontrol.wait for the grid in front", used, does), ()
         case "UB201":
             bar = m.mbarriers.get(address)
             fixes = suggest_publication(m, agent, bar, event.op) if bar is not None else ()
-            return f"{name} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation", fixes
+            text = "{} may hold no mbarrier yet: nothing orders its mbarrier.init before this operation"
+            return say(text, thing), fixes
         case "UB202" | "UB203":
             what = "copies over" if code == "UB203" else "accesses"
-            return f"{what} {name}, which holds an mbarrier at that time or may hold one", ()
+            return say("{} {}, which holds an mbarrier at that time or may hold one", what, thing), ()
         case "UB501":
-            return f"reads {m.describe_object(event)}, whose CTA may end before the copy has read it", ()
+            return say("reads {}, whose CTA may end before the copy has read it", used), ()
         case "UB502":
-            return f"may use {m.describe_object(event)} after its CTA has ended", ()
+            return say("may use {} after its CTA has ended", used), ()
         case "UB503":
-            return "uses the shared memory of a CTA that may not have started", ()
+            return ("uses the shared memory of a CTA that may not have started",), ()
         case "UB504":
-            return f"copies to {m.describe_object(event)}, whose CTA may end before the copy is complete", ()
-    return catalogue.get(code).name.replace("-", " "), ()
+            return say("copies to {}, whose CTA may end before the copy is complete", used), ()
+    return (catalogue.get(code).name.replace("-", " "),), ()
 
 
-def _slot(m: Machine, *records: Record) -> str:
+def _slot(m: Machine, *records: Record) -> Stage | None:
     """The part of its buffer that a copy among the accesses fills."""
     terms = m.program.terms
     slots = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
-    return next(filter(None, slots), "")
+    return next((slot for slot in slots if slot is not None), None)
 
 
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
@@ -356,14 +358,17 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     byte = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
     first, second = describe_access(m, old, byte, high), describe_access(m, new, byte, high)
     base = _base(m, low)
-    where = ", ".join(filter(None, (format_range(first.object, byte - base, high - base), _slot(m, old, new))))
+    where = format_range(first.object, byte - base, high - base)
+    slot = _slot(m, old, new)
     what = " and ".join(map(_named, (first, second)))
     advice = advise_on_race(graph_of(m, old, new, low), code)
-    message = f"{entry.name.replace('-', ' ')} on {': '.join(filter(None, (where, what, advice.lack)))}"
+    lack = (": ", Lack(advice.lack)) if advice.lack else ()
+    stage = (", ", slot) if slot is not None else ()
+    said = say("{} on {}{}: {}{}", entry.name.replace("-", " "), where, stage, what, lack)
     m.problems.append(
         Problem(
             code,
-            message,
+            said,
             (first, second),
             tuple(sorted({old.agent, new.agent})),
             len(m.trace),

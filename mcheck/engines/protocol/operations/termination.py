@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcheck.answers.advice.graph import site_of
+from mcheck.base.phrase import Phrase, say
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.delayed_waits import REASON
 from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, word_of
@@ -22,7 +23,6 @@ from mcheck.events.event import Event
 from mcheck.events.paths import exits_matter
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Note
-from mcheck.findings.phrase import Phrase, Thing, say
 from mcheck.ir import ops
 from mcheck.ir.ops import Exit
 
@@ -77,7 +77,7 @@ def finish_execution(m: Machine) -> None:
     lost = [a for a in stuck if isinstance(a.blocked_on, Mbarrier) and a.blocked_on.state is None]
     for agent in lost:
         assert isinstance(agent.blocked_on, Mbarrier)
-        text = f"{m.label(agent.blocked_on.address)} holds no mbarrier"
+        text = say("{} holds no mbarrier", m.thing_at(agent.blocked_on.address))
         m.report_problem("UB201", text, agent, ops.performed_operation(agent.code[agent.pc]))
         if _is_still_to_come(stuck, ops.MbarrierInit, agent.blocked_on, agent):
             mbarrier_reordering.note_lost_object(m, agent.code[agent.pc], "created")
@@ -85,7 +85,7 @@ def finish_execution(m: Machine) -> None:
         _note_early_finds(m, bar, stuck)
     mbarrier_reordering.note_unordered_init(m)
     for signal in m.signals.values():
-        text = f"{m.label(signal.address)} holds no mbarrier"
+        text = say("{} holds no mbarrier", m.thing_at(signal.address))
         m.report_problem("UB201", text, m.agents[signal.agent], signal.event.op, signal.event)
     for agent in stuck:
         if isinstance(agent.blocked_on, Mbarrier) and agent not in lost:
@@ -144,13 +144,14 @@ def _report_unwaited_phases(m: Machine, bar: Mbarrier) -> None:
             m.reordering = m.reordering or REASON  # after the arrival it may find another phase
         else:
             agent = m.agents[m.agent_of_thread[event.uid[0]]]
-            name = m.label(bar.address)
-            text = f"arrives in phase {phase} of {name} although no wait has returned true for phase {phase - 1}"
+            name = m.thing_at(bar.address)
+            missed = f"although no wait has returned true for phase {phase - 1}"
+            text = say("arrives in {} {}", say("phase {} of {}", str(phase), name), missed)
             fix = catalogue.get("UB212").fix
             if bar.state is not None:
                 first, count = _describe_first_arrival(m, bar, life, phase - 1), bar.state.expected
                 wants = f"{count} arrival{'s' if count > 1 else ''}"
-                fix = fix.noted(Note(say("{} expects {}{}", Thing(name), wants, first)))
+                fix = fix.noted(Note(say("{} expects {}{}", name, wants, first)))
             m.report_problem("UB212", text, agent, event.op, event, (fix,))
 
 

@@ -319,7 +319,7 @@ def note_dependent_operations(
         word.operations = [done for done in word.operations if not m.is_past(done)]
         if len(word.operations) > MAX_OPERATIONS - MAX_OPERATIONS // 4:
             del word.operations[: MAX_OPERATIONS // 2]
-            m.note_bound(f"the latest {MAX_OPERATIONS} operations on {m.label(word.address)}")
+            m.note_bound(f"the latest {MAX_OPERATIONS} operations on {m.thing_at(word.address)}")
 
 
 def load_word(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access
 from mcheck.findings.fix import Fixes, Note, ToCome
@@ -15,7 +16,7 @@ class Problem:
     """
 
     code: str
-    message: str
+    said: Phrase
     accesses: tuple[Access, ...]
     agents: tuple[int, ...]
     last_step: int

@@ -29,10 +29,39 @@ class Sites:
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
-    """An object by its label, ``full[0]@1``, perhaps with its address behind it."""
+class Stage:
+    """A stage of a ring of ``count``."""
 
-    label: str
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"stage {self.number} of {self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object: its name ``full[0]``, the rank of its CTA if each CTA has one, and ``part``, the bytes that are meant.
+
+    Of a module ``place`` is where it is if it is named by what it does, ``memory@1 + 0x80``; ``stage``: of its ring.
+    """
+
+    name: str
+    cta: int | None = None
+    part: str = ""
+    place: str = ""
+    stage: Stage | None = None
+
+    @property
+    def ring(self) -> str:
+        """The name without the number of a stage."""
+        return self.name.partition("[")[0]
+
+    def __str__(self) -> str:
+        if self.place:
+            return f"{self.name} ({self.place}{f', {self.stage}' if self.stage is not None else ''})"
+        stage = f" ({self.stage})" if self.stage is not None else ""
+        return f"{self.name}{f'@{self.cta}' if self.cta is not None else ''}{self.part}{stage}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +78,28 @@ class Aside:
     text: str
 
 
-Part = str | Site | Sites | Thing | Code | Aside
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The thread that the sentence behind it is about."""
+
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A clause that says what is wrong between two accesses, which a message ends with."""
+
+    clause: Phrase
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyIf:
+    """The end of a message that depends on what is not known."""
+
+    clause: Phrase
+
+
+Part = str | Site | Sites | Thing | Stage | Code | Aside | Actor | Lack | OnlyIf
 Phrase = tuple[Part, ...]
 
 A_BARRIER = Code("a barrier")
@@ -79,10 +129,16 @@ def _plain(part: Part) -> str:
         case Sites():
             *most, last = dict.fromkeys(site.line for site in part.sites)
             return f"lines {', '.join(map(str, most))}{part.last}{last}" if most else f"line {last}"
-        case Thing():
-            return part.label
+        case Thing() | Stage():
+            return str(part)
         case Code() | Aside():
             return part.text
+        case Lack():
+            return plain(part.clause)
+        case OnlyIf():
+            return f"; only if {plain(part.clause)}"
+        case Actor():
+            return f"{part.thread}: "
     return part
 
 
@@ -112,3 +168,10 @@ def sites(phrase: Iterable[Part]) -> Iterator[Site]:
             yield part
         elif isinstance(part, Sites):
             yield from part.sites
+        elif isinstance(part, Lack | OnlyIf):
+            yield from sites(part.clause)
+
+
+def things(phrase: Iterable[Part]) -> Iterator[Thing]:
+    """The objects that a phrase names."""
+    return (part for part in phrase if isinstance(part, Thing))
