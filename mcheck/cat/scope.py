@@ -14,7 +14,6 @@ from mcheck.cat.syntax import Expr, Name
 from mcheck.cat.syntax import Statement as RawStatement
 
 SET: Final = Kind.SET
-REL: Final = Kind.REL
 
 # ``0`` and ``~0`` are of either kind until an operator decides: these very objects stand for them while checking.
 ZERO: Final = Empty(Kind.REL)

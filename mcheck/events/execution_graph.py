@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from mcheck.base.records import dataclass
 
-KINDS = (
-    "read",
-    "write",
-    "update",
-    "fence",
-    "proxy-fence",
-    "barrier",
-    "mbarrier",
-    "issue",
-    "wait",
-    "signal",
-    "init",
-    "exit",
-    "stop",
-    "omitted",
-)
-"""The kinds of boxes."""
-
 DRAWN = {
     "po": "program order",
     "rf": "reads from",
@@ -50,8 +32,9 @@ def label_of(kind: str) -> str:
 class Box:
     """One or several events drawn as one: those of an instruction, or the reads, writes or signal of a copy.
 
-    ``lines`` say what it does with values, ``text`` is the instruction, ``column`` an index into the columns.
-    ``row`` is its place in time where that is known.
+    ``kind`` is one of read, write, update, fence, proxy-fence, barrier, mbarrier, issue, wait, signal, init, exit,
+    stop, omitted. ``lines`` say what it does with values, ``text`` is the instruction, ``column`` an index into the
+    columns. ``row`` is its place in time where that is known.
     """
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from mcheck.ir.ops import Atomic, Op
 from mcheck.isa.families.common import (
@@ -117,53 +118,31 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
     def slots(op: Slot, *rest: Slot) -> tuple[Slot, ...]:
         return (sem, scope, _SPACE, op, *rest)
 
+    atomic = partial(Variant, args=(*d, a, b, CACHE_POLICY), rules=rules, lower=lower)
+    noftz = Slot("noftz", ("noftz",))
     variants = [
-        Variant(
+        atomic(
             name="integer operation",
             slots=slots(Slot("op", tuple(OPERATIONS)), CACHE_HINT, Slot("type", types, kind="type")),
-            args=(*d, a, b, CACHE_POLICY),
             rules=(pairs("op", "type", OPERATIONS), *rules),
-            lower=lower,
-        ),
+        )
     ]
     if not is_red:
         exch_types = Slot("type", ("b32", "b64", "b128"), kind="type", needs={"b128": SM_90}, ptx={"b128": "8.3"})
-        cas_types = Slot("type", ("b16", "b32", "b64", "b128"), kind="type", needs={"b128": SM_90}, ptx={"b128": "8.3"})
+        cas_types = replace(exch_types, values=("b16", *exch_types.values))
         variants += [
+            atomic(name="exchange", slots=slots(Slot("op", ("exch",)), CACHE_HINT, exch_types)),
             Variant(
-                name="exchange",
-                slots=slots(Slot("op", ("exch",)), CACHE_HINT, exch_types),
-                args=(*d, a, b, CACHE_POLICY),
-                rules=rules,
-                lower=lower,
-            ),
-            Variant(
-                name="compare and swap",
-                slots=slots(Slot("op", ("cas",)), cas_types),
-                args=(*d, a, b, c),
-                lower=lower,
+                name="compare and swap", slots=slots(Slot("op", ("cas",)), cas_types), args=(*d, a, b, c), lower=lower
             ),
         ]
+    add = Slot("op", ("add",))
     variants += [
-        Variant(
-            name="floating point",
-            slots=slots(Slot("op", ("add",)), CACHE_HINT, Slot("type", ("f32", "f64"), kind="type")),
-            args=(*d, a, b, CACHE_POLICY),
-            rules=rules,
-            lower=lower,
-        ),
-        Variant(
-            name="half precision",
-            slots=slots(Slot("op", ("add",)), Slot("noftz", ("noftz",)), CACHE_HINT, _types("f16", "bf16")),
-            args=(*d, a, b, CACHE_POLICY),
-            rules=rules,
-            lower=lower,
-        ),
-        Variant(
+        atomic(name="floating point", slots=slots(add, CACHE_HINT, Slot("type", ("f32", "f64"), kind="type"))),
+        atomic(name="half precision", slots=slots(add, noftz, CACHE_HINT, _types("f16", "bf16"))),
+        atomic(
             name="pair of halves",  # each half is atomic on its own
-            slots=slots(Slot("op", ("add",)), Slot("noftz", ("noftz",)), CACHE_HINT, _types("f16x2", "bf16x2")),
-            args=(*d, a, b, CACHE_POLICY),
-            rules=rules,
+            slots=slots(add, noftz, CACHE_HINT, _types("f16x2", "bf16x2")),
             lower=unsupported,
         ),
     ]

@@ -130,7 +130,6 @@ def coordinates(operand: Operand) -> tuple[Expr, ...]:
     return values(operand.items[1])
 
 
-ONE = Const(1)
 ZERO = Const(0)
 
 

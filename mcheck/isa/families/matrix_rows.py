@@ -6,6 +6,8 @@ Which register gets which element is not modelled.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.ir.ops import Load, Op, Store
 from mcheck.isa.families.common import address, one_of, registers, shared_space, values
 from mcheck.isa.kinds import Kind
@@ -21,7 +23,6 @@ _SYNC = (Slot("sync", ("sync",)), Slot("aligned", ("aligned",)))
 _NUM = Slot("num", ("x1", "x2", "x4"))
 _TRANS = Slot("trans", ("trans",))
 _SPACE = Slot("space", ("shared", "shared::cta"), optional=True, kind="space")
-_B16, _B8 = Slot("type", ("b16",), kind="type"), Slot("type", ("b8",), kind="type")
 _PADDED = (
     Slot("dst_fmt", ("b8x16",), kind="type"),
     Slot("src_fmt", ("b6x16_p32", "b4x16_p64"), kind="type"),
@@ -66,11 +67,32 @@ _STORED = (_ADDRESS, Arg("r", "reg", "b32", count=_registers))
 _UP_TO_2 = (Rule(one_of("num", "x1", "x2"), "num", "'.{num}' does not go with '.m16n16'", ".x1 or .x2"),)
 
 
-def _shape(name: str) -> Slot:
-    return Slot("shape", (name,))
-
-
 _UNDEFINED = ("an address of a row that is not a multiple of 16", "not all threads of the warp execute it")
+
+
+def _form(name: str, kind: Kind, shape: str, *elements: Slot, trans: Slot | None = None) -> Variant:
+    """The form of a shape: that of 16-bit elements is older than the others."""
+    loads, old = kind is Kind.MATRIX_LOAD, shape == "m8n8"
+    transposed = () if trans is None else (trans,)
+    return Variant(
+        name=name,
+        slots=(*_SYNC, Slot("shape", (shape,)), _NUM, *transposed, _SPACE, *elements),
+        args=_LOADED if loads else _STORED,
+        rules=_UP_TO_2 if shape == "m16n16" else (),
+        lower=_load if loads else _store,
+        needs=() if old else _BYTES,
+        ptx="" if old else "8.6",
+    )
+
+
+def _forms(kind: Kind, bytes_shape: str) -> tuple[Variant, Variant]:
+    """The forms of whole elements."""
+    b16, b8 = (Slot("type", (name,), kind="type") for name in ("b16", "b8"))
+    return (
+        _form("of 16-bit elements", kind, "m8n8", b16, trans=replace(_TRANS, optional=True)),
+        _form("of bytes", kind, bytes_shape, b8, trans=_TRANS),
+    )
+
 
 FAMILIES = (
     Family(
@@ -82,38 +104,9 @@ FAMILIES = (
         needs=("sm_75",),
         undefined=_UNDEFINED,
         variants=(
-            Variant(
-                name="of 16-bit elements",
-                slots=(*_SYNC, _shape("m8n8"), _NUM, Slot("trans", ("trans",), optional=True), _SPACE, _B16),
-                args=_LOADED,
-                lower=_load,
-            ),
-            Variant(
-                name="of bytes",
-                slots=(*_SYNC, _shape("m16n16"), _NUM, _TRANS, _SPACE, _B8),
-                args=_LOADED,
-                rules=_UP_TO_2,
-                lower=_load,
-                needs=_BYTES,
-                ptx="8.6",
-            ),
-            Variant(
-                name="of padded elements",
-                slots=(*_SYNC, _shape("m8n16"), _NUM, _SPACE, *_PADDED),
-                args=_LOADED,
-                lower=_load,
-                needs=_BYTES,
-                ptx="8.6",
-            ),
-            Variant(
-                name="of padded elements, transposed",
-                slots=(*_SYNC, _shape("m16n16"), _NUM, _TRANS, _SPACE, *_PADDED),
-                args=_LOADED,
-                rules=_UP_TO_2,
-                lower=_load,
-                needs=_BYTES,
-                ptx="8.6",
-            ),
+            *_forms(Kind.MATRIX_LOAD, "m16n16"),
+            _form("of padded elements", Kind.MATRIX_LOAD, "m8n16", *_PADDED),
+            _form("of padded elements, transposed", Kind.MATRIX_LOAD, "m16n16", *_PADDED, trans=_TRANS),
         ),
     ),
     Family(
@@ -124,21 +117,6 @@ FAMILIES = (
         ptx="7.8",
         needs=("sm_90",),
         undefined=_UNDEFINED,
-        variants=(
-            Variant(
-                name="of 16-bit elements",
-                slots=(*_SYNC, _shape("m8n8"), _NUM, Slot("trans", ("trans",), optional=True), _SPACE, _B16),
-                args=_STORED,
-                lower=_store,
-            ),
-            Variant(
-                name="of bytes",
-                slots=(*_SYNC, _shape("m16n8"), _NUM, _TRANS, _SPACE, _B8),
-                args=_STORED,
-                lower=_store,
-                needs=_BYTES,
-                ptx="8.6",
-            ),
-        ),
+        variants=_forms(Kind.MATRIX_STORE, "m16n8"),
     ),
 )

@@ -32,9 +32,6 @@ from mcheck.isa.families.common import (
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
-LIMIT = 2**20 - 1
-"""The greatest count and the greatest tx-count (PTX ISA 9.7.13.15.2)."""
-
 _OWN = Slot("space", ("shared", "shared::cta"), optional=True, kind="space", ptx={"shared::cta": "7.8"})
 _REMOTE = Slot(
     "space", ("shared::cluster",), kind="space", needs={"shared::cluster": SM_90}, ptx={"shared::cluster": "8.0"}
@@ -148,12 +145,45 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
     drop = name == "arrive_drop"
     lower = _arrive(drop)
     sem = Slot("sem", ("release", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
-    state = Arg("state", "dst", "u64", sinkable=True)
-    sink = Arg("state", "sink")
-    count = Arg("count", "src", "u32", optional=True, needs=SM_90)
-    tx = Arg("txCount", "src", "u32")
-    undefined = (_NOT_VALID, "the pending count underflows", "noComplete completes the phase")
+    state, sink = Arg("state", "dst", "u64", sinkable=True), Arg("state", "sink")
     rules = require_scope_with_order(sem, _SCOPE)
+
+    def forms(operand: Arg) -> tuple[Variant, ...]:
+        """An arrival at an mbarrier of the CTA, of another one, of several."""
+        order = sem, _SCOPE
+        own = Variant(
+            name="own barrier", slots=(*order, _OWN, _B64), args=(state, _ADDR, operand), rules=rules, lower=lower
+        )
+        remote = replace(
+            own,
+            name="remote barrier",
+            slots=(*order, _REMOTE, _B64),
+            args=(sink, _ADDR, operand),
+            needs=SM_90,
+            ptx="8.0",
+        )
+        multicast = Variant(
+            name="multicast",
+            slots=(*order, _ANYWHERE, _MULTICAST, _B64),
+            args=(sink, _ADDR, operand, _MASK),
+            rules=rules,
+            lower=unsupported,
+        )
+        return own, remote, multicast
+
+    not_completing = Variant(
+        name="noComplete",
+        slots=(
+            Slot("noComplete", ("noComplete",)),
+            Slot("sem", ("release",), optional=True),
+            Slot("scope", ("cta",), optional=True),
+            _OWN,
+            _B64,
+        ),
+        args=(state, _ADDR, Arg("count", "src", "u32")),
+        rules=rules,
+        lower=lower,
+    )
     plain = Family(
         name=f"mbarrier.{name}",
         kind=Kind.MBARRIER_ARRIVAL,
@@ -161,73 +191,16 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
         title="arrive" + (" and leave the barrier" if drop else ""),
         ptx="7.0",
         needs=SM_80,
-        undefined=undefined,
-        variants=(
-            Variant(
-                name="own barrier",
-                slots=(sem, _SCOPE, _OWN, _B64),
-                args=(state, _ADDR, count),
-                rules=rules,
-                lower=lower,
-            ),
-            Variant(
-                name="remote barrier",
-                slots=(sem, _SCOPE, _REMOTE, _B64),
-                args=(sink, _ADDR, count),
-                rules=rules,
-                lower=lower,
-                needs=SM_90,
-                ptx="8.0",
-            ),
-            Variant(
-                name="multicast",
-                slots=(sem, _SCOPE, _ANYWHERE, _MULTICAST, _B64),
-                args=(sink, _ADDR, count, _MASK),
-                rules=rules,
-                lower=unsupported,
-            ),
-            Variant(
-                name="noComplete",
-                slots=(
-                    Slot("noComplete", ("noComplete",)),
-                    Slot("sem", ("release",), optional=True),
-                    Slot("scope", ("cta",), optional=True),
-                    _OWN,
-                    _B64,
-                ),
-                args=(state, _ADDR, Arg("count", "src", "u32")),
-                rules=rules,
-                lower=lower,
-            ),
-        ),
+        undefined=(_NOT_VALID, "the pending count underflows", "noComplete completes the phase"),
+        variants=(*forms(Arg("count", "src", "u32", optional=True, needs=SM_90)), not_completing),
     )
-    expecting = Family(
-        name=f"mbarrier.{name}.expect_tx",
-        kind=Kind.MBARRIER_ARRIVAL,
-        section=section,
-        title="expect transactions, then arrive" + (" and leave the barrier" if drop else ""),
+    expecting = replace(
+        plain,
+        name=f"{plain.name}.expect_tx",
+        title="expect transactions, then " + plain.title,
         ptx="8.0",
         needs=SM_90,
-        undefined=undefined,
-        variants=(
-            Variant(
-                name="own barrier", slots=(sem, _SCOPE, _OWN, _B64), args=(state, _ADDR, tx), rules=rules, lower=lower
-            ),
-            Variant(
-                name="remote barrier",
-                slots=(sem, _SCOPE, _REMOTE, _B64),
-                args=(sink, _ADDR, tx),
-                rules=rules,
-                lower=lower,
-            ),
-            Variant(
-                name="multicast",
-                slots=(sem, _SCOPE, _ANYWHERE, _MULTICAST, _B64),
-                args=(sink, _ADDR, tx, _MASK),
-                rules=rules,
-                lower=unsupported,
-            ),
-        ),
+        variants=forms(Arg("txCount", "src", "u32")),
     )
     return plain, expecting
 

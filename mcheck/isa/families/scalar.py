@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mcheck.ir.alu import bounds, width
-from mcheck.ir.expr import Expr
 from mcheck.ir.ops import Alu, Op
-from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, value, values
+from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, values
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
@@ -21,19 +20,18 @@ def type_slot(*values: str, name: str = "type") -> Slot:
     return Slot(name, values, kind="type")
 
 
-def _sources(match: Match, *names: str) -> tuple[Expr, ...]:
-    return tuple(value(match.args[name]) for name in names if name in match.args)
-
-
 def _alu(op: str) -> Callable[[Match], Op]:
+    """The lowering of an instruction that computes; its qualifiers for what it computes are part of the operation."""
+
     def lower(match: Match) -> Op:
-        q = match.q
-        name = op + ("." + q["mode"] if "mode" in q else "") + (".sat" if "sat" in q else "")
+        q, args = match.q, match.args
+        modes = [q[slot] for slot in ("mode", "compare", "bool", "sat") if slot in q]
         return Alu(
-            op=name,
+            op=".".join((op, *modes)),
             type=q["type"],
-            dsts=registers(match.args["d"]),
-            srcs=_sources(match, "a", "b", "c"),
+            src_type=q.get("src_type"),
+            dsts=registers(args["d" if "d" in args else "p"]),
+            srcs=tuple(expr for name in ("a", "b", "c") if name in args for expr in values(args[name])),
             **match.common,
         )
 
@@ -148,14 +146,6 @@ _COMPARE_TYPES = dict.fromkeys(("lt", "le", "gt", "ge"), INT) | dict.fromkeys(
 )
 
 
-def _setp(match: Match) -> Op:
-    q = match.q
-    op = f"setp.{q['compare']}" + (f".{q['bool']}" if "bool" in q else "")
-    return Alu(
-        op=op, type=q["type"], dsts=registers(match.args["p"]), srcs=_sources(match, "a", "b", "c"), **match.common
-    )
-
-
 SETP = Family(
     name="setp",
     kind=Kind.COMPARISON,
@@ -166,14 +156,14 @@ SETP = Family(
             slots=(Slot("compare", _COMPARE), type_slot(*BITS, *INT)),
             args=(Arg("p", "pair"), A, B),
             rules=(pairs("compare", "type", _COMPARE_TYPES),),
-            lower=_setp,
+            lower=_alu("setp"),
         ),
         Variant(
             name="combined with a predicate",
             slots=(Slot("compare", _COMPARE), Slot("bool", _BOOL), type_slot(*BITS, *INT)),
             args=(Arg("p", "pair"), A, B, Arg("c", "pred")),
             rules=(pairs("compare", "type", _COMPARE_TYPES),),
-            lower=_setp,
+            lower=_alu("setp"),
         ),
         *(
             Variant(
@@ -192,16 +182,6 @@ SETP = Family(
 )
 
 
-def _selp(match: Match) -> Op:
-    return Alu(
-        op="selp",
-        type=match.q["type"],
-        dsts=registers(match.args["d"]),
-        srcs=_sources(match, "a", "b", "c"),
-        **match.common,
-    )
-
-
 SELP = Family(
     name="selp",
     kind=Kind.SELECTION,
@@ -211,7 +191,7 @@ SELP = Family(
         Variant(
             slots=(type_slot(*BITS, *INT, "f32", "f64"),),
             args=(D, A, B, Arg("c", "pred")),
-            lower=_selp,
+            lower=_alu("selp"),
         ),
     ),
 )
@@ -237,26 +217,13 @@ _PARTS = {"b16": ("b8",), "b32": ("b16", "b8"), "b64": ("b32", "b16"), "b128": (
 _OF_128_BITS: dict[str, Any] = {"needs": ("sm_70",), "ptx": "8.3"}
 
 
-def _elements(op: str) -> Callable[[Match], Op]:
-    def lower(match: Match) -> Op:
-        return Alu(
-            op=op,
-            type=match.q["type"],
-            dsts=registers(match.args["d"]),
-            srcs=values(match.args["a"]),
-            **match.common,
-        )
-
-    return lower
-
-
 def _of_elements(whole: str, part: str) -> tuple[Variant, Variant]:
     """Packing and unpacking of one type, the first element lowest."""
     count = width(whole) // width(part)
 
     def variant(op: str, d: Arg, a: Arg) -> Variant:
         more = _OF_128_BITS if whole == "b128" else {}
-        return Variant(name=f"{op} {count}", slots=(type_slot(whole),), args=(d, a), lower=_elements(op), **more)
+        return Variant(name=f"{op} {count}", slots=(type_slot(whole),), args=(d, a), lower=_alu(op), **more)
 
     return (
         variant("pack", D, Arg("a", "src", part, count=lambda _: count)),
@@ -286,19 +253,6 @@ def _narrows(q: Qualifiers) -> bool:
     return source_low < low or source_high > high
 
 
-def _cvt(match: Match) -> Op:
-    q = match.q
-    op = "cvt" + (".sat" if "sat" in q else "")
-    return Alu(
-        op=op,
-        type=q["type"],
-        src_type=q["src_type"],
-        dsts=registers(match.args["d"]),
-        srcs=_sources(match, "a"),
-        **match.common,
-    )
-
-
 CVT = Family(
     name="cvt",
     kind=Kind.ARITHMETIC,
@@ -316,18 +270,12 @@ CVT = Family(
                     "no .sat where every value fits",
                 ),
             ),
-            lower=_cvt,
+            lower=_alu("cvt"),
         ),
     ),
 )
 
 _CVTA_SPACES = ("const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry")
-
-
-def _cvta(match: Match) -> Op:
-    return Alu(
-        op="cvta", type=match.q["type"], dsts=registers(match.args["p"]), srcs=_sources(match, "a"), **match.common
-    )
 
 
 CVTA = Family(
@@ -344,16 +292,10 @@ CVTA = Family(
                 type_slot("u32", "u64"),
             ),
             args=(Arg("p", "dst", "$type"), Arg("a", "src", "$type")),
-            lower=_cvta,
+            lower=_alu("cvta"),
         ),
     ),
 )
-
-
-def _mapa(match: Match) -> Op:
-    return Alu(
-        op="mapa", type=match.q["type"], dsts=registers(match.args["d"]), srcs=_sources(match, "a", "b"), **match.common
-    )
 
 
 MAPA = Family(
@@ -367,7 +309,7 @@ MAPA = Family(
         Variant(
             slots=(Slot("space", ("shared::cluster",), optional=True, kind="space"), type_slot("u32", "u64")),
             args=(Arg("d", "dst", "$type"), Arg("a", "src", "$type"), Arg("b", "src", "u32")),
-            lower=_mapa,
+            lower=_alu("mapa"),
         ),
     ),
 )

@@ -23,8 +23,6 @@ from mcheck.simt.execution.lanes import WARP
 SEEN = Reg("seen")
 """The value of a load on which the following code depends."""
 ONE_VALUE = "this load is repeated, and only the last of its values is followed"
-MAX_OPERATIONS = 12_000_000
-"""Maximum operations of all lanes together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +309,3 @@ def fill_operands(op: Op, values: Sequence[Expr], **more: Any) -> Op:
         return None if value is None else next(rest)
 
     return replace(op, **{name: put(getattr(op, name)) for name in decisive_fields(op)}, **more)
-
-
-DATA = Reg("data")
-"""A value on which nothing depends."""
