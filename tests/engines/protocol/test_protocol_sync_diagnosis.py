@@ -355,7 +355,7 @@ FENCE = "fence.mbarrier_init.release.cluster;"
             "",
             "Let barrier.cluster.arrive and barrier.cluster.wait stand in both CTAs between line 5 and line 12.",
         ),
-        ("", "", MEET, "fence.mbarrier_init.release.cluster after line 5, in the thread that initialises."),
+        ("", "", MEET, "fence.mbarrier_init.release.cluster after line 4, in the thread that initialises."),
         (
             "",
             "",
