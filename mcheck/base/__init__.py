@@ -1,1 +1,1 @@
-"""Errors, frozen records, files, streams, time limits: the foundations that all other packages use."""
+"""Errors, phrases, frozen records, files, streams, time limits: the foundations that all other packages use."""

@@ -137,5 +137,5 @@ def lane_collective(op: ops.WarpSync | ops.Collective, o: Operands, site: Site) 
     """The executing lane is one of the mask (9.7.13.2, 9.7.13.9 to 9.7.13.14); the result is the mask."""
     mask, faults = o.number("mask") & FULL_MASK, Faults()
     inside = bool(mask >> site.place.lane & 1)
-    faults.require(inside, "UB109", f"the member mask of {name_of(op)} leaves out the executing lane")
+    faults.require(inside, "UB109", f"the member mask {mask:#x} of {name_of(op)} leaves out the executing lane")
     return Effect(faults=faults.all(), result=mask)

@@ -16,7 +16,7 @@ import networkx as nx
 PACKAGE = Path(__file__).parents[2] / "mcheck"
 
 LEVELS: tuple[dict[str, str], ...] = (
-    {"base": "errors, frozen records, files, streams, the budget of an answer"},
+    {"base": "errors, phrases, frozen records, files, streams, the budget of an answer"},
     {
         "ir": "programs, operations, expressions, memory, data-flow facts",
         "cat": "the language of models: parser, tags, tapes, evaluators, library",

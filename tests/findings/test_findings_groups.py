@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mcheck.base.errors import Span
-from mcheck.base.phrase import Actor, Site, Thing, say
+from mcheck.base.phrase import Actor, Part, Site, Thing, say
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import (
     BeforeIssue,
@@ -245,6 +245,29 @@ def test_a_deadlock_follows_from_the_mbarrier_that_it_waits_for() -> None:
     assert [g.code for g in causes(groups)] == ["UB205"]
     apart = replace(stuck, said=(Thing("empty[1]", 0),))
     assert [g.follows for g in group_findings((misuse, apart))] == [None, None]
+
+
+def undefined(code: str, at: Access, *said: Part) -> Finding:
+    return Finding(code=code, kind="undefined", severity="error", said=said, accesses=(at,), fixes=(advise("Wait"),))
+
+
+def test_one_wait_that_lacks_is_one_bug_for_all_uses_of_the_registers() -> None:
+    uses = [undefined("UB702", access(line, line // 10), "uses what ", Site(50), " writes") for line in (60, 70)]
+    assert members(*uses) == [(0, 1)]
+    assert members(uses[0], undefined("UB702", access(80, 8), "uses what ", Site(40), " writes")) == [(0,), (1,)]
+
+
+def test_tensor_memory_that_is_freed_too_early_is_one_bug() -> None:
+    assert members(*(undefined("UB604", access(line, line // 10), "accesses columns") for line in (60, 70))) == [(0, 1)]
+
+
+def test_a_race_of_one_warp_follows_from_its_barrier_that_leaves_lanes_out() -> None:
+    meets = access(80, 8, instruction="bar.warp.sync 255")
+    found = undefined("UB109", meets, "the member mask leaves out the executing lane")
+    own = race(access(60, 6, "write"), access(100, 10), code="RACE001")
+    assert [(g.code, g.follows) for g in group_findings((own, found))] == [("UB109", None), ("RACE001", 0)]
+    other = race(access(61, 6, "write"), access(100, 10), code="RACE001")
+    assert {g.follows for g in group_findings((other, found))} == {None}
 
 
 def test_a_copy_that_outlives_its_cta_follows_from_the_missing_wait_for_it() -> None:

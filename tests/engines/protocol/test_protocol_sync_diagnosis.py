@@ -355,7 +355,7 @@ FENCE = "fence.mbarrier_init.release.cluster;"
             "",
             "Let barrier.cluster.arrive and barrier.cluster.wait stand in both CTAs between line 5 and line 12.",
         ),
-        ("", "", MEET, "fence.mbarrier_init.release.cluster after line 5, in the thread that initialises."),
+        ("", "", MEET, "fence.mbarrier_init.release.cluster after line 4, in the thread that initialises."),
         (
             "",
             "",
@@ -367,3 +367,10 @@ FENCE = "fence.mbarrier_init.release.cluster;"
 )
 def test_what_is_there_of_a_publication_counts(own: str, other: str, meet: str, told: str) -> None:
     assert told in missing(INIT.replace("OWN", own).replace("OTHER", other).replace("MEET", meet))
+
+
+def test_different_counts_of_a_barrier_are_told_with_both_lines() -> None:
+    text = "PTX counts\n{ }\nP@cta 0 {\n  barrier.sync 1, 64;\n}\nQ@cta 0 {\n  barrier.sync 1, 96;\n}\n"
+    (clash,) = found(text)
+    assert clash.message == "barrier 1 counts 64 threads at line 4, but 96 threads at line 7"
+    assert [a.line for a in clash.accesses] == [4, 7]

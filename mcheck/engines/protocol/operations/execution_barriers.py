@@ -300,7 +300,7 @@ def execute_warp_sync(m: Machine, agent: Agent, op: Op) -> None:
                 tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False)
             ]
             raise Split(groups)
-        _stop(m, agent, op, "UB109", "the member mask of bar.warp.sync leaves out the executing lane")
+        _stop(m, agent, op, "UB109", f"the member mask {mask:#x} of bar.warp.sync leaves out the executing lane")
     place = threads[agent.threads[0]].place
     key = ("warp", place.cta.number, place.warp, mask)
     barrier = m.barriers.get(key)
