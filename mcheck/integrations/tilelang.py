@@ -114,7 +114,7 @@ def _compile(source: str, arch: str, flags: Sequence[str], home: Path) -> str:
         ptx = bytes(nvcc.compile_cuda(source, "ptx", [f"-arch={arch}"], options=options)).decode()
     except RuntimeError as error:  # the whole source, then what nvcc wrote
         refused = CompileError("the CUDA C++ of TileLang", str(error).rpartition("Compilation error:\n")[2])
-        refused.add_note(refused.said)
+        refused.add_note(f"{refused.said}\nhint: {refused.hint}")
         raise refused from None
     return name_parameters(ptx, [source])
 

@@ -55,7 +55,7 @@ def launch(compiled: Any, grid: Sequence[Any], arguments: Mapping[str, Any] | Se
 
 def parameter_names(compiled: Any, arguments: Mapping[str, Any] | Sequence[Any]) -> list[str]:
     """The names that the source has for the parameters of the module, in their order; empty for those that it has none
-    for, such as the strides of a descriptor.
+    for, such as the strides of a descriptor. A file of Triton's IR has no names: there they are the numbers.
     """
     return [name for name, _ in _values(compiled, arguments)]
 
@@ -67,7 +67,7 @@ def _threads(compiled: Any) -> int:
 
 
 def _values(compiled: Any, arguments: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[str, Json]]:
-    signature: dict[str, Any] = dict(compiled.src.signature)
+    signature: dict[str, Any] = {str(name): kind for name, kind in compiled.src.signature.items()}
     given = _by_name(signature, arguments)
     maps = iter(getattr(compiled.metadata, "tensordesc_meta", None) or ())
     for name, kind in signature.items():

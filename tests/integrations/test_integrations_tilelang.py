@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from mcheck.base.errors import InputError
+from mcheck.frontend.cuda.nvcc import CompileError
+from mcheck.integrations import tilelang
 from mcheck.integrations.recording.launches import Pointers
 from mcheck.integrations.testing import assert_clean, report
 from mcheck.integrations.tilelang import Kernel, compile_kernel, confine_lines, tensor_map
@@ -99,6 +102,21 @@ def test_a_compiled_kernel_brings_its_launch(tmp_path: Path) -> None:
     path = tmp_path / "kernel.ptx"
     path.write_text(text, encoding="utf-8")
     assert assert_clean(Kernel(text, launch, "", str(path))).path == str(path)
+
+
+def test_what_nvcc_refuses_comes_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_cuda(source: str, *_: object, **__: object) -> bytes:
+        said = 'cuda_toolkit.h:41: #error "CUDA compiler and CUDA toolkit headers are incompatible"'
+        raise RuntimeError(f"{source}Compilation error:\n{said}")
+
+    contrib = SimpleNamespace(nvcc=SimpleNamespace(compile_cuda=compile_cuda))
+    monkeypatch.setitem(sys.modules, "tilelang", SimpleNamespace(contrib=contrib))
+    monkeypatch.setitem(sys.modules, "tilelang.contrib", contrib)
+    with pytest.raises(CompileError) as raised:
+        tilelang._compile("__global__ void k() {}\n", "sm_90a", (), Path())
+    (note,) = raised.value.__notes__
+    assert note.startswith("cuda_toolkit.h:41")
+    assert "hint: parts of CUDA are of different releases" in note
 
 
 # --- with TileLang ------------------------------------------------------------------------------------------------

@@ -87,6 +87,14 @@ def test_parameters_have_the_names_of_the_arguments() -> None:
     assert len(launch(kernel, (1,), arguments)["params"]) == 9  # and two that Triton appends
 
 
+def test_a_file_of_the_ir_numbers_its_arguments() -> None:
+    kernel = compiled({0: "*i32", 1: "i32"})  # type: ignore[dict-item]  # what triton.compile("kernel.ttgir") gives
+    assert parameter_names(kernel, [{"buffer": 4}, 6]) == ["0", "1"]
+    assert launch(kernel, (1,), [{"buffer": 4}, 6])["params"]["1"] == 6
+    with pytest.raises(InputError, match="the kernel takes 2 arguments, 1 given: 0, 1"):
+        launch(kernel, (1,), [{"buffer": 4}])
+
+
 def test_an_address_that_is_passed_as_a_number_is_a_buffer() -> None:
     assert launch(compiled({"p": "i64"}), (1,), [{"buffer": 64}])["params"]["0"] == {"buffer": 64}
     with pytest.raises(InputError, match="expected a number for type i32, got dict"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 from mcheck.answers.result import AnyCtas, Covers, LaunchAnswer, Outcome
 from mcheck.answers.verdict_rules import is_decisive
@@ -58,7 +58,7 @@ class Result:
     assumptions: tuple[str, ...] = ()
     problem: McheckError | None = None
     debug: str = ""
-    source: str = ""
+    source: str = field(default="", repr=False)
     notation: tuple[tuple[str, Notation], ...] = ()
     digest: str = ""
     cut: bool = False

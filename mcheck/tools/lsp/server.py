@@ -336,9 +336,11 @@ def _actions(ls: Server) -> None:
     options = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
 
     @ls.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
-    def acted(params: types.CodeActionParams) -> list[types.CodeAction]:
+    async def acted(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
         document = ls.open.get(uri)
+        if document is not None and document.checked == document.text and document.task is not None:
+            await asyncio.wait({document.task})  # findings are shown before their edits have been tried
         if document is None or document.checked != document.text:
             return []
         asked = range(params.range.start.line + 1, params.range.end.line + 2)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.base.errors import InputError
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.files import is_source
+from mcheck.checking.check.files import is_source, read_launch_beside
 from mcheck.checking.run.case import Case
 from mcheck.checking.run.command import RUN
 from mcheck.checking.run.single import list_reasons
@@ -88,8 +88,8 @@ def _processor_seconds() -> float:
 
 @contextmanager
 def _on_disk(request: Request) -> Iterator[tuple[Request, Callable[[Reply], Reply]]]:
-    """The request with the text of a CUDA C++ source in a file that may be edited, and what restores the names in the
-    reply.
+    """The request with the text of a CUDA C++ source in a file that may be edited, with the launch beside its own file,
+    and what restores the names in the reply.
     """
     if not is_source(request.path) or (request.text is None and request.kind != requests.FIX):
         yield request, lambda reply: reply
@@ -98,7 +98,9 @@ def _on_disk(request: Request) -> Iterator[tuple[Request, Callable[[Reply], Repl
     try:
         path = os.path.join(folder, os.path.basename(request.path))
         write_source(path, read_source(request.path) if request.text is None else request.text)
-        there = replace(request, path=path, text=None, include=os.path.dirname(os.path.abspath(request.path)))
+        launch = request.launch or read_launch_beside(request.path)
+        include = os.path.dirname(os.path.abspath(request.path))
+        there = replace(request, path=path, text=None, launch=launch, include=include)
         yield there, lambda reply: _renamed(reply, path, request.path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -105,3 +105,7 @@ def test_an_error_in_a_file_is_its_result(
 def test_a_file_whose_process_died_has_a_result(name: str) -> None:
     lost = COMMANDS[name].lost(Case("b/a.litmus"), Settings(), Reason(Cause.DIED, "it died"), 1.5)
     assert (lost.name, lost.verdict, lost.status, lost.cut, lost.seconds) == ("a", "unknown", "unknown", True, 1.5)
+
+
+def test_a_result_is_printed_without_the_text_of_its_program() -> None:
+    assert "body of a module" not in repr(checked("proved", source="body of a module"))

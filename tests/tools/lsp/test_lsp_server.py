@@ -9,7 +9,9 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +22,14 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 from mcheck.base.errors import InputError, Span
+from mcheck.checking.run.case import Settings
+from mcheck.findings.repair import Edit
 from mcheck.frontend.cuda.nvcc import find_compiler
 from mcheck.tools.lsp.definition import find_definition
+from mcheck.tools.lsp.note import Note
+from mcheck.tools.lsp.server import PAUSE, OpenText, make_server
 from mcheck.tools.lsp.symbols import find_symbols
+from mcheck.tools.lsp.worker import Job
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -372,6 +379,43 @@ def test_a_misspelt_word_is_corrected_by_an_action() -> None:
     talk(scenario)
 
 
+def test_an_action_that_is_still_tried_is_waited_for(tmp_path: Path) -> None:
+    """A finding is shown at once, and an editor may ask for its fix before a check has confirmed it."""
+    shown = Note(
+        span=Span(str(tmp_path / "k.cu"), 1, 1), severity="error", message="race", code="RACE001", remedy="bar.sync 0"
+    )
+    tried = replace(shown, edits=(Edit(1, 0, "__syncthreads();"),))
+
+    async def whole() -> None:
+        ls, may_end = make_server(Settings()), asyncio.Event()
+
+        async def check(job: Job) -> tuple[Note, ...]:
+            if not job.tries:
+                return (shown,)
+            await may_end.wait()
+            return (tried,)
+
+        uri = (tmp_path / "k.cu").as_uri()
+        document = OpenText("k();", shown.span.path, checked="k();", notes=(shown,))
+        ls.open[uri] = document
+        ls.checker = SimpleNamespace(check=check)
+        ls.text_document_publish_diagnostics = lambda _: None
+        ls.to_diagnostic = lambda *_: None
+        ls.to_range = lambda *_: types.Range(types.Position(0, 0), types.Position(0, 0))
+        document.task = asyncio.create_task(ls._check(uri, document))
+        asked = types.CodeActionParams(
+            types.TextDocumentIdentifier(uri), types.Range(types.Position(0, 0), types.Position(0, 0)),
+            types.CodeActionContext(diagnostics=[]),
+        )  # fmt: skip
+        answer = asyncio.create_task(ls.protocol.fm.features[types.TEXT_DOCUMENT_CODE_ACTION](asked))
+        await asyncio.sleep(2 * PAUSE)
+        assert not answer.done()
+        may_end.set()
+        assert [action.title for action in await answer] == ["Insert __syncthreads() (RACE001)"]
+
+    asyncio.run(whole())
+
+
 RING_LAUNCH = """{"entry": "ring", "grid": 1, "block": 128,
  "params": {"in": {"buffer": 16384}, "out": {"buffer": 512}, "tiles": 8}}"""
 CUDA = re.search(r"```cpp title=ring.cu\n(.*?)```", README, re.DOTALL)[1]
@@ -399,10 +443,7 @@ def test_a_cuda_source_is_checked_where_it_lies_and_mended(tmp_path: Path) -> No
         (second,) = race.related_information
         assert (second.location.uri, second.location.range.start.line) == (uri, line_of(CUDA, "if (k + 1"))
         assert "__syncthreads()" in race.message
-        found: list[types.CodeAction] = []
-        while not found:
-            await asyncio.sleep(0.5)
-            found = await actions(client, uri, race)
+        found = await actions(client, uri, race)
         assert found[0].title == "Insert __syncthreads() (RACE003)"
         mended = changed(CUDA, found[0].edit.changes[uri])
         assert "{\n    __syncthreads();\n    if (k + 1" in mended

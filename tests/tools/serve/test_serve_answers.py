@@ -14,12 +14,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from planted import LAUNCH, MODULE, PIPELINE, README, REFILL, ROOT, SLOW, edited
 
+from mcheck.base.errors import InputError
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.fences import examination, repairs
 from mcheck.checking.fences.examination import Examined, Limits
 from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.frontend.cuda.nvcc import CompileError
-from mcheck.tools.serve import requests
+from mcheck.tools.serve import answering, requests
 from mcheck.tools.serve.answering import answer_request
 from mcheck.tools.serve.answers import Reply
 from mcheck.tools.serve.memory_store import MemoryStore
@@ -215,6 +216,27 @@ def test_a_repair_that_the_request_does_not_prove_is_none(monkeypatch: pytest.Mo
     answer = ask(requests.FIX, wrong).answer
     assert (answer.fixed, answer.edits, answer.diff) == (False, [], "")
     assert answer.remaining
+
+
+@pytest.mark.parametrize("text", [None, "__global__ void k() {}\n// edited\n"])
+def test_the_launch_beside_a_source_is_that_of_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    """A source that is edited is compiled in a folder of its own."""
+    source, seen = tmp_path / "k.cu", []
+    source.write_text("__global__ void k() {}\n")
+    (tmp_path / "k.launch.json").write_text('{"grid": 1, "block": 32}')
+
+    def answer(request: Request, _: MemoryStore) -> Reply:
+        seen.append(request)
+        assert Path(request.path).read_text() == (text or source.read_text())
+        return refuse(request, InputError("enough"))
+
+    monkeypatch.setitem(answering._ANSWERS, requests.FIX, answer)
+    answer_request(Request(kind=requests.FIX, path=str(source), text=text), MemoryStore())
+    assert seen[0].launch is not None
+    assert seen[0].launch.path == str(tmp_path / "k.launch.json")
+    assert seen[0].path != str(source)
 
 
 def test_what_a_compiler_refuses_is_told_with_its_lines() -> None:
