@@ -20,11 +20,11 @@ FOLDER = ROOT.parent / "shared" / "compat"
 TARGET = 2.0
 
 
-def ask_mcheck(table: Path, *more: str) -> Finished:
+def ask_mcheck(table: Path, *more: str, quiet: bool = True) -> Finished:
     """What ``mcheck run`` says of a table, whose name has the model and the property."""
     model, _, prop = table.stem.rpartition("-")
-    command = [sys.executable, "-m", "mcheck", "run", "-q", "--expect", str(table), "--model", model]
-    return run_process([*command, "--property", prop, *more], folder=ROOT, errors=None)
+    command = [sys.executable, "-m", "mcheck", "run", *(["-q"] if quiet else []), "--expect", str(table)]
+    return run_process([*command, "--model", model, "--property", prop, *more], folder=ROOT, errors=None)
 
 
 def main() -> int:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
+import re
 import shlex
 import sys
 import tempfile
@@ -27,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks import compat, dartagnan, families, herd7, promela, scale, sentryward
 from benchmarks.processes import Finished
@@ -36,6 +36,9 @@ ROOT = Path(__file__).resolve().parent.parent
 DARTAGNAN = 20.0
 SMALL = 5.0
 NEGLIGIBLE = 0.5
+VERDICTS = ("--verdict-only", "--jobs", "1")
+"""What mcheck is asked beside Dartagnan: the verdicts alone, as Dartagnan gives them, in one process, as it does."""
+TESTED = re.compile(r"^\w+ +(?P<verdict>pass|fail|unknown) (?P<path>.+\.litmus)", re.MULTILINE)
 ENOUGH = 60.0
 """Seconds of the processor that mcheck may take for a ring, whatever SPIN may."""
 MEMORY = 4096
@@ -126,15 +129,20 @@ def compare_answers(theirs: Mapping[str, str], ours: Mapping[str, str]) -> tuple
     return alike, tuple(different), left_out
 
 
+def read_verdicts(output: str) -> dict[str, str]:
+    """The verdict of each test in a report of ``mcheck run``, which has a line ``ok pass PATH`` for each."""
+    return {found["path"]: found["verdict"] for found in TESTED.finditer(output)}
+
+
 def beside_dartagnan(checkout: Path) -> Iterator[Row]:
     """Dat3M's tables of PTX tests, a command for each."""
     rows = []
     for table in dartagnan.TABLES:
         theirs, done = dartagnan.ask_dartagnan(checkout, table)
         with tempfile.TemporaryDirectory() as folder:
-            asked = compat.ask_mcheck(dartagnan.write_table(checkout, table, Path(folder)), "--format", "json")
-        tests: list[dict[str, Any]] = json.loads(asked.output)["tests"]
-        ours = {test["path"].removeprefix(f"{checkout}/"): test["verdict"] for test in tests}
+            asked = compat.ask_mcheck(dartagnan.write_table(checkout, table, Path(folder)), *VERDICTS, quiet=False)
+        said = read_verdicts(asked.output)
+        ours = {path: said.get(f"{checkout / path}", "no answer") for path in dartagnan.rows(checkout, table)}
         alike, different, left_out = compare_answers(theirs, ours)
         rows.append(
             Row(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event
-from mcheck.events.structure import Node, Structure
+from mcheck.events.structure import INITIAL_SETS, Node, Structure
 from mcheck.ir import scopes
 from mcheck.ir.memory import MBARRIER_BYTES, SHARED_BASE, SHARED_WINDOW
 
@@ -303,7 +303,7 @@ def relation_rows(s: Structure, name: str) -> list[int]:
         return _sharing([key(s, x) for x in s.nodes])
     found = RELATIONS.get(name)
     if found is None:
-        return [1 << x.index if _in_set(x, name) else 0 for x in s.nodes]
+        return _set_rows(s, name)
     out = [0] * s.size
     seconds = [b for b in s.nodes if b.source is not None and found.second(b.source, b)]
     for a in s.nodes if seconds else ():
@@ -323,15 +323,18 @@ def _sharing(keys: list[Hashable]) -> list[int]:
     return [0 if key is None else members[key] for key in keys]
 
 
-def _in_set(x: Node, name: str) -> bool:
+def _set_rows(s: Structure, name: str) -> list[int]:
+    """A base set on the diagonal."""
     if name == "_":
-        return True
+        return [1 << x.index for x in s.nodes]
     if name == "STRONG":
-        tags = x.source.tags if x.source is not None else frozenset[Tag]()
-        return bool(tags & STRONG) and Tag.CLUSTERBAR not in tags
+        tags = [x.source.tags if x.source is not None else frozenset[Tag]() for x in s.nodes]
+        return [1 << k if t & STRONG and Tag.CLUSTERBAR not in t else 0 for k, t in enumerate(tags)]
     if name in WIDTHS:
-        return x.source is not None and x.source.scope == WIDTHS[name]
-    return x.has(name)
+        scope = WIDTHS[name]
+        return [1 << x.index if x.source is not None and x.source.scope == scope else 0 for x in s.nodes]
+    initial = name in INITIAL_SETS
+    return [1 << x.index if (initial if x.source is None else name in x.source.tags) else 0 for x in s.nodes]
 
 
 STRONG = frozenset({Tag.RLX, Tag.ACQ, Tag.REL, Tag.ACQ_REL, Tag.SC})

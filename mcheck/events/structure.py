@@ -20,6 +20,8 @@ from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 from mcheck.semantics.terms import Term, Uid, slice_bytes
 
 INIT = -1
+INITIAL_SETS = ("IW", Tag.W, Tag.M)
+"""The base sets that initial writes are in."""
 NEVER = 1 << 30
 """The turn of what orders no wgmma."""
 
@@ -52,7 +54,7 @@ class Node:
     def has(self, tag: str) -> bool:
         """Whether the event is in the base set ``tag``."""
         if self.source is None:
-            return tag in ("IW", Tag.W, Tag.M)
+            return tag in INITIAL_SETS
         return tag in self.source.tags
 
 

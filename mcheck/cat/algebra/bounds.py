@@ -18,6 +18,10 @@ Bases = Callable[[str], tuple[Rows, Rows]]
 """name of a base -> (lower bound, upper bound)"""
 
 
+SMALL = 128
+"""Events up to which all nodes are bounded in some milliseconds, and time is looked at once."""
+
+
 @dataclass(slots=True)
 class Bounds:
     """``low[n]`` and ``high[n]`` bound node n."""
@@ -60,11 +64,11 @@ def compute_bounds(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None
     high: list[Rows] = [zero] * size
 
     nothing = (zero, zero)
+    deadline()
 
     def node(k: int) -> None:
         i = tape.code[k]
         if i.op == "base":
-            deadline()
             given = bases(i.name)
             low[k], high[k] = given if any(given[1]) else nothing
             return
@@ -73,7 +77,8 @@ def compute_bounds(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None
         if _is_nothing(i.op, first[0] is zero and first[1] is zero, second[0] is zero and second[1] is zero):
             low[k] = high[k] = zero  # most of a model is about instructions that a test does not have
             return
-        deadline()
+        if n > SMALL:
+            deadline()
         low[k], high[k] = _apply(i.op, first, second, zero)
 
     found = Bounds(low, high)

@@ -12,7 +12,7 @@ from functools import cached_property
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Plan
 from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.bounds import Bounds, compute_bounds
+from mcheck.cat.algebra.bounds import SMALL, Bounds, compute_bounds
 from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Tape, TapeCheck
 from mcheck.cat.tags import Tag
 from mcheck.events import relations
@@ -110,7 +110,8 @@ class Prepared:
 
     def base(self, name: str) -> tuple[Rows, Rows]:
         """The static bounds of a base set or relation."""
-        self.deadline()
+        if self.n > SMALL:
+            self.deadline()
         if name not in UNKNOWNS:
             found = self.static_rows.get(name)
             if found is None:

@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 from benchmarks import dartagnan, herd7, sentryward
-from benchmarks.peers import Absent, Cost, Row, as_json, compare_answers, is_wrong, line, main, notes, sum_up, together
+from benchmarks.peers import (
+    Absent,
+    Cost,
+    Row,
+    as_json,
+    compare_answers,
+    is_wrong,
+    line,
+    main,
+    notes,
+    read_verdicts,
+    sum_up,
+    together,
+)
 
 TABLE = """PTX MP-2
 { }
@@ -94,6 +107,11 @@ def test_dartagnans_verdicts_are_read() -> None:
         "litmus/PTX/b.litmus": "pass",
         "litmus/PTX/c.litmus": "error",
     }
+
+
+def test_mchecks_verdicts_are_read() -> None:
+    output = "ok       pass /x/a b.litmus\nmismatch fail /x/c.litmus (DEAD002 found)\n\n2 tests: 1 ok, 1 mismatch\n"
+    assert read_verdicts(output) == {"/x/a b.litmus": "pass", "/x/c.litmus": "fail"}
 
 
 def test_a_table_of_dartagnan_is_written_for_mcheck(tmp_path: Path) -> None:
