@@ -75,7 +75,11 @@ def compare(grid: Grid, seconds: float = 5.0) -> str:
         return "the judge left it open"
     if judge.kinds:
         return "undefined"
-    said = {b.name: int.from_bytes(b.initial, "little") for b in ended.buffers if b.name in WORDS and b.initial}
+    held = {
+        b.name: ended.contents_of(("buffer", b.name)).apply(b.initial, bytes(len(b.initial)))
+        for b in ended.buffers if b.name in WORDS
+    }  # fmt: skip
+    said = {name: int.from_bytes(data, "little") for name, (data, unknown) in held.items() if data and not any(unknown)}
     for state in judge.states:
         found = {str(name).partition("[")[0]: value for name, value in state}
         wrong = {name: (value, found[name]) for name, value in said.items() if found[name] != value}

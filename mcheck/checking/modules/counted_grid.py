@@ -48,6 +48,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit, TimeOut
@@ -56,13 +58,12 @@ from mcheck.base.reasons import Cause, Reason, share_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
+from mcheck.frontend.ptx.known_contents import Memory
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir.memory import Instance
-from mcheck.simt.grid.cluster_accesses import Accesses
+from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.counted_clusters import Counted, execute_counted
 from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
-from mcheck.simt.grid.footprint import Memory
 from mcheck.simt.grid.grid_counter import (
     Counter,
     NotCounted,
@@ -72,7 +73,6 @@ from mcheck.simt.grid.grid_counter import (
     with_count,
     without_contents,
 )
-from mcheck.simt.grid.signalled_boxes import check_initial_words
 
 LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on"
 ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have"
@@ -102,8 +102,6 @@ def find_representatives(module: Module, launch: Launch, limit: Limit) -> Repres
     """The pairs of clusters that stand for a grid. Raises ``NotCounted`` if a condition does not hold."""
     with within_one_cluster(limit) as within:
         counter = find_counter(module, launch, within)
-    if is_box(launch):
-        check_initial_words(launch, [counter])
     for _ in range(TRIES):
         try:
             return _find_pairs(module, launch, counter, limit)
@@ -143,7 +141,7 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
             drawn = counter.first + len(clusters) - 1 if last else counter.first
             with within_one_cluster(limit) as within:
                 found = execute_counted(module, launch, clusters[number], counter, drawn, shapes, within)
-            written = given_and_written(module, launch, found.accesses, found.memory, [counter.bytes])
+            written = given_and_written(found, [counter.bytes])
             if written:
                 raise Written(written)
             known[number, last] = found
@@ -172,38 +170,29 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
     return Representatives(launch, counter, pairs, waits, left.pop() if len(left) == 1 else None)
 
 
-def given_and_written(
-    module: Module, launch: Launch, accesses: Accesses, memory: Sequence[Instance], words: Sequence[range]
-) -> list[tuple[Memory, int]]:
-    """The writes of an execution, but for those of these words, to bytes of which the launch, or the module, gives the
-    contents: the first one in each memory.
+def given_and_written(execution: Execution, words: Sequence[range]) -> list[tuple[Memory, int]]:
+    """The writes of an execution, but for those of these words, to bytes whose contents are known at first: the first
+    one in each memory. Raises ``NotCounted`` if it writes memory that nobody knows.
     """
     out: list[tuple[Memory, int]] = []
-    for instance in memory:
+    accesses, places = execution.accesses, execution.places
+    for instance in places.memory.instances:
         mine = accesses.writes & (accesses.starts >= instance.base)
         mine &= accesses.starts < instance.base + instance.object.size
         for word in words:
             mine &= (accesses.starts >= word.stop) | (accesses.ends <= word.start)
         if not mine.any():
             continue
-        low = int(accesses.starts[mine].min()) - instance.base
-        memory_, given = _bytes_given(module, launch, instance)
-        if low < given:
-            out.append((memory_, low))
+        if instance.base not in places.memories:
+            raise NotCounted(f"clusters write {instance.object.name}")
+        given = () if instance.base in places.assumed else places.contents.get(instance.base, ())
+        unknown = np.frombuffer(given[1] if given else b"", np.uint8)
+        known = np.concatenate([[0], np.cumsum(unknown == 0)])  # how many bytes up to one
+        starts, ends = (np.minimum(at[mine] - instance.base, len(unknown)) for at in (accesses.starts, accesses.ends))
+        told = known[ends] > known[starts]
+        if told.any():
+            out.append((places.memories[instance.base], int(starts[told].min())))
     return out
-
-
-def _bytes_given(module: Module, launch: Launch, instance: Instance) -> tuple[Memory, int]:
-    """What a memory object is, and of how many of its bytes the launch, or the module, gives the contents."""
-    name = instance.object.name
-    given: list[tuple[Memory, int]] = [(("buffer", b.name), len(b.initial)) for b in launch.buffers if b.name == name]
-    for qualified, item in module.all_variables:
-        if item.name == name:
-            told = item.is_told and qualified not in launch.forgotten
-            given.append((("variable", qualified), item.size or 0 if told else 0))
-    if len(given) != 1:
-        raise NotCounted(f"clusters write {name}")
-    return given[0]
 
 
 def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Limit) -> Answer | None:
@@ -224,6 +213,6 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
             left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")
             return add_verdict(replace(one, covered=False, reasons=unique_reasons(one.reasons, (left,))))
         answers.append(one)
-    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(count, found.counter.buffer)
+    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(count, found.counter.name)
     said += IN_BOXES if is_box(launch) else ""
     return join_pairs(answers, total, said)

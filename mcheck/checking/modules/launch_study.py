@@ -14,12 +14,13 @@ from mcheck.base.reasons import Cause, Reason, error_reason, share_reason
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.checking.modules.left_contents import ended_launch
+from mcheck.frontend.ptx.known_contents import Contents, Memory
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.memory_layout import POINTER
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.source_signatures import shortest_name
 from mcheck.simt.execution.cluster import MissingParameter
-from mcheck.simt.grid.footprint import READ, Memory
+from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, follow_launch
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
 from mcheck.simt.grid.wait_order import AFTER
@@ -28,9 +29,6 @@ FOLLOW_SECONDS = 10.0
 """Time for the accesses of a launch beside which those of other GPUs run: words that it shares with them are not known,
 and if they decide how often a loop runs, it may not end.
 """
-
-LOST, AS_BEFORE = b"", b"*"
-"""The contents of a variable that may have changed, and of one that has not."""
 
 
 @dataclass(slots=True)
@@ -118,18 +116,12 @@ class LaunchStudy:
         return self.beginnings[number]
 
     def _beginning(self, number: int) -> Launch:
-        launch = self.launches[number]
-        told = [b for b in launch.buffers if b.declared and b.initial]
-        variables = [name for name, v in self.module.all_variables if v.space == "global" and v.is_told]
-        kept: dict[str, bytes] = {}
-        for buffer in told:
-            known = self._contents(number, ("buffer", buffer.name), buffer.initial)
-            if known != buffer.initial:
-                kept[buffer.name] = known
-        lost = frozenset(n for n in variables if self._contents(number, ("variable", n), AS_BEFORE) == LOST)
-        if kept:
-            launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
-        return replace(launch, forgotten=launch.forgotten | lost)
+        return self.launches[number].with_contents(*(self._contents(number, m) for m in self._memories(number)))
+
+    def _memories(self, number: int) -> Iterator[Memory]:
+        """The memories of a launch whose contents the file, or the module, gives."""
+        yield from (("buffer", b.name) for b in self.launches[number].buffers if b.declared and b.initial)
+        yield from (("variable", n) for n, v in self.module.all_variables if v.space == "global" and v.is_told)
 
     def examples(self, number: int) -> tuple[Launch, ...]:
         """A launch with some contents where earlier ones may have written and it is not known what: those of the file
@@ -144,34 +136,25 @@ class LaunchStudy:
         for buffer in launch.buffers:
             if not buffer.declared or buffer.size is None or buffer.size > MAX_FILLED:
                 continue
-            known = self._contents(number, ("buffer", buffer.name), buffer.initial)
-            if self._is_written(number, ("buffer", buffer.name)):
-                given = known + (buffer.initial[len(known) :] if of_file else b"")
+            memory: Memory = ("buffer", buffer.name)
+            if self._is_written(number, memory):
+                given = buffer.initial if of_file else buffer.initial[: self._contents(number, memory).forgotten]
                 filled[buffer.name] = given + (word * (buffer.size // 4 + 1))[len(given) : buffer.size]
-        if not filled:
-            return launch
-        return replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))
+        if filled:
+            launch = replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))
+        known = [(launch.contents_of(m), self._contents(number, m).words) for m in self._memories(number)]
+        return launch.with_contents(*(replace(given, words=words) for given, words in known if words))
 
-    def _contents(self, number: int, memory: Memory, initial: bytes) -> bytes:
-        """The contents of a memory that are known when a launch begins, those of the first bytes, given the initial
-        ones; of a variable only whether it may have changed (``AS_BEFORE``, ``LOST``).
-        """
-        known = initial
+    def _contents(self, number: int, memory: Memory) -> Contents:
+        """The contents of a memory when a launch begins."""
+        contents = self.launches[number].contents_of(memory)
         for other in range(len(self.launches)):
-            if not self._comes_first(other, number, memory):
-                continue
-            first = self._first_written(other, number, memory)
-            if first is None or known == LOST or (memory[0] == "buffer" and first >= len(known)):
+            first = self._first_written(other, number, memory) if self._comes_first(other, number, memory) else None
+            if first is None:
                 continue
             ended = self._ended(other, number)
-            if ended is None:
-                known = known[:first] if memory[0] == "buffer" else LOST
-            elif memory[0] == "buffer":
-                left = next((b.initial for b in ended.buffers if b.declared and b.name == memory[1]), b"")
-                known = left[: len(known)]
-            elif memory[1] in ended.forgotten:
-                known = LOST
-        return known
+            contents = contents.forgetting(first) if ended is None else ended.contents_of(memory)
+        return contents
 
     def _ended(self, other: int, number: int) -> Launch | None:
         """An earlier launch with what it leaves in memory, if that is known, and no launch runs beside it."""
@@ -252,7 +235,12 @@ class LaunchStudy:
 
     def _is_known(self, number: int, name: str) -> bool:
         """Whether all contents of a buffer are known when a launch begins."""
-        return any(b.name == name and len(b.initial) == b.size for b in self.begins_with(number).buffers)
+        begun = self.begins_with(number)
+        for buffer in begun.buffers:
+            data, unknown = begun.contents_of(("buffer", buffer.name)).apply(buffer.initial, bytes(len(buffer.initial)))
+            if buffer.name == name:
+                return len(data) == buffer.size and not any(unknown)
+        return False
 
     def not_waiting(self, second: int, first: int) -> int:
         """The last launch between two of a stream that does not wait for the one before it."""

@@ -93,7 +93,7 @@ def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: Foll
     clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
     executions: list[Execution] = []
-    words = Words(launch)
+    words = Words()
     for number, cluster in enumerate(clusters):
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
@@ -105,7 +105,7 @@ def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: Foll
     if not words.looked:
         raise NotCounted("no cluster looks at a word", counter=False)
     for one in executions:
-        written = given_and_written(module, launch, one.accesses, one.memory, [] if ticket is None else [ticket.bytes])
+        written = given_and_written(one, [] if ticket is None else [ticket.bytes])
         if written:
             raise Written(written)
     pairs = choose_pairs(Side(executions), _Apart(), limit)

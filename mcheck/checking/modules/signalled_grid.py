@@ -20,6 +20,9 @@ there (``mcheck.simt.grid.cluster_signals``).
    other numbers lead to the same control (``mcheck.simt.grid.count_uses``). Each is executed for every set of rounds
    in which it may be the last one, and what follows holds for every choice of those that are
    (``mcheck.simt.grid.signal_choices``).
+   Or of the number that an addition returns a wait compares the sign bit alone, as the barrier of cooperative groups
+   does. A number that is drawn is what was added to the word in the phases before, and by some of those of its own
+   phase, so it has the same sign in every execution if all these sums have (``SignalOrder.check``).
 3. All signals and waits of a cluster are by one thread, at scope gpu or wider. Their words have known initial values,
    are aligned and do not overlap; nothing else accesses them.
 4. A wait is ordered after the same signals in every execution; they release what comes before them, and the wait
@@ -71,7 +74,6 @@ from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir.memory import MemoryMap
 from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
 from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
@@ -79,6 +81,7 @@ from mcheck.simt.grid.grid_counter import (
     MAX_COUNTED,
     Counter,
     NotCounted,
+    check_initial_words,
     check_statements,
     clusters_of,
     counter_at,
@@ -89,7 +92,6 @@ from mcheck.simt.grid.linked_pair import link_pair
 from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
 from mcheck.simt.grid.signal_order import SignalOrder, order_signals
-from mcheck.simt.grid.signalled_boxes import check_initial_words
 from mcheck.simt.grid.signalled_conflicts import Pair, check_words, choose_pairs
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -176,7 +178,7 @@ def _execute_all(
             error.counter = _any_waits(executions)
             raise
         kept = [range(one.address, one.address + one.size) for one in found.code]
-        written = given_and_written(module, launch, found.accesses, found.memory, [*kept, *_bytes_of(ticket)])
+        written = given_and_written(found, [*kept, *_bytes_of(ticket)])
         if written:
             raise Written(written)
         executions.append(found)
@@ -197,9 +199,9 @@ def _execute_all(
             execute(number, last)
     if any(one.draws != rounds for one in executions):
         raise NotCounted("not all clusters draw as many numbers")
-    words = _signal_words(launch, MemoryMap(executions[0].memory), executions)
+    words = _signal_words(executions)
     if is_box(launch):
-        check_initial_words(launch, words.values())
+        check_initial_words(executions[0].places, words.values())
     orders = _order(executions, len(clusters), {at: word.first for at, word in words.items()}, decides=decides)
     left = {word: orders.left(at) for at, word in words.items()}
     if ticket is not None:
@@ -248,12 +250,12 @@ def _bytes_of(ticket: Counter | None) -> Sequence[range]:
     return [] if ticket is None else [ticket.bytes]
 
 
-def _signal_words(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, Counter]:
+def _signal_words(executions: Sequence[Signalling]) -> dict[int, Counter]:
     """The words of signals, by address. Raises ``NotCounted`` if the initial value of one is not given."""
     found: dict[int, Counter] = {}
     for one in (one for each in executions for one in each.code):
         if one.address not in found:
-            word = counter_at(launch, memory, one.address, one.size)
+            word = counter_at(executions[0].places, one.address, one.size)
             if word is None:
                 raise NotCounted("the initial value of a word of signals is not given", one.span)
             found[one.address] = word
@@ -270,7 +272,7 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
     both = [found.executions[k] for k in pair[:2]]
     watch = OthersSignal(
         found.launch, numbers, found.ticket, last=tuple(one.last for one in both) if found.decides else None,
-        returns=[one.seen for one in both],
+        returns=[one.seen for one in both], signs_told=[one.told for one in both],
     )  # fmt: skip
     trace = trace_signalling(module, found.launch, [clusters[k] for k in numbers], watch, limit)
     return replace(trace, program=link_pair(trace.program, both, pair[2], found.ticket))

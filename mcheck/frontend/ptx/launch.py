@@ -13,6 +13,7 @@ from math import prod
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.known_contents import Contents, Memory
 from mcheck.ir.memory import TensorMapSpec
 
 Extent = tuple[int, int, int]
@@ -88,10 +89,10 @@ class Launch:
     memory in bytes. ``first`` is a CTA of the cluster that is executed, or of the first cluster of those that are
     executed ``together``: a box, in clusters. A ``group`` names these clusters instead, by their coordinates in
     clusters. ``assume`` are names of ``mcheck.ir.assumptions``. ``cooperative``: all CTAs are resident at the same
-    time. ``forgotten`` are variables of the module, by qualified name, that may hold anything when it begins.
-    ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol. ``beside`` are
-    launches on other GPUs, of copies of their entries (``mcheck.frontend.ptx.module_copies``), whose clusters are
-    executed together with those of this one.
+    time. ``contents`` are those of memory, when it begins, that are not what is said of its buffers and variables, one
+    for each memory. ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol.
+    ``beside`` are launches on other GPUs, of copies of their entries (``mcheck.frontend.ptx.module_copies``), whose
+    clusters are executed together with those of this one.
     """
 
     entry: str
@@ -105,7 +106,7 @@ class Launch:
     gpu: int = 0
     programmatic: bool = False
     cooperative: bool = False
-    forgotten: frozenset[str] = frozenset()
+    contents: tuple[Contents, ...] = ()
     together: Extent = (1, 1, 1)
     group: tuple[Extent, ...] | None = None
     beside: tuple[Launch, ...] = ()
@@ -120,6 +121,15 @@ class Launch:
         """The buffers that the parameters point to or describe, each once."""
         places = [place for argument in self.arguments for _, place in argument.places]
         return tuple(dict.fromkeys(buffer for place in places for buffer in reachable_buffers(place)))
+
+    def contents_of(self, memory: Memory) -> Contents:
+        """The contents of a memory when it begins."""
+        return next((one for one in self.contents if one.memory == memory), Contents(memory))
+
+    def with_contents(self, *given: Contents) -> Launch:
+        """The launch with other contents of some memories when it begins."""
+        known = {one.memory: one for one in (*self.contents, *given)}
+        return replace(self, contents=tuple(one for one in known.values() if one != Contents(one.memory)))
 
     @property
     def width(self) -> int:

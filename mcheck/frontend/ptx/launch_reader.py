@@ -18,6 +18,7 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.json_positions import Node, parse_document
+from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
 from mcheck.frontend.ptx.launch_arguments import read_arguments
 from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
@@ -312,14 +313,14 @@ class _LaunchBuilder:
             gpu=self._gpu(),
             programmatic=self._flag("programmatic"),
             cooperative=self._flag("cooperative"),
-            forgotten=self._forgotten(),
+            contents=self._forgotten(),
         )
 
-    def _forgotten(self) -> frozenset[str]:
-        """The variables that the field names, whatever the module says of their contents."""
+    def _forgotten(self) -> tuple[Contents, ...]:
+        """The variables that the field names hold anything, whatever the module says of their contents."""
         node = self._given.fields.get("forgotten")
         if node is None:
-            return frozenset()
+            return ()
         if not isinstance(node.value, list) or not all(isinstance(name, str) for name in node.value):
             node.fail("PTX103", what="list of variables", expected='names of the module, such as ["flag"]')
         known = dict(self._module.all_variables)
@@ -327,7 +328,7 @@ class _LaunchBuilder:
             if name not in known:
                 expected = "names of variables of the module"
                 node.fail("PTX103", what="list of variables", expected=expected, hint=suggest(name, tuple(known)))
-        return frozenset(node.value)
+        return tuple(Contents(("variable", name), 0) for name in dict.fromkeys(node.value))
 
     def _at(self, name: str) -> Node:
         return self._given.fields.get(name) or Node(None, f"/{name}")

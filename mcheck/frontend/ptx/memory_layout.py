@@ -15,6 +15,7 @@ from math import prod
 
 from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.known_contents import Contents, Memory
 from mcheck.frontend.ptx.launch import Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.module import (
     Function,
@@ -109,6 +110,10 @@ class MemoryLayout:
     """By address, the variables that hold their initialisers, or zero, unless the host has changed them: those in
     global memory, and constants that the module gives no value.
     """
+    memories: Mapping[int, Memory] = field(default_factory=dict)
+    """By address, what launches and clusters share."""
+    assumed: frozenset[int] = frozenset()
+    """The addresses of words whose initial contents are not given, but assumed."""
 
     def initial_value(self, address: int, size: int) -> int | None:
         """The first value of a word outside the CTAs, if it is known."""
@@ -120,7 +125,7 @@ class MemoryLayout:
 
 
 def with_contents(places: MemoryLayout, words: Mapping[int, bytes]) -> MemoryLayout:
-    """The same layout with given initial contents for some words of unknown contents, by address."""
+    """The same layout with assumed initial contents for some words of unknown contents, by address."""
     if not words:
         return places
     instances = []
@@ -128,7 +133,8 @@ def with_contents(places: MemoryLayout, words: Mapping[int, bytes]) -> MemoryLay
         inside = tuple((at - i.base, data) for at, data in words.items() if i.base <= at < i.base + i.object.size)
         instances.append(replace(i, object=replace(i.object, held=(*i.object.held, *inside))) if inside else i)
     contents = {**places.contents, **{at: (data, bytes(len(data))) for at, data in words.items()}}
-    return replace(places, memory=replace(places.memory, instances=tuple(instances)), contents=contents)
+    memory = replace(places.memory, instances=tuple(instances))
+    return replace(places, memory=memory, contents=contents, assumed=places.assumed | words.keys())
 
 
 @dataclass(slots=True)
@@ -156,6 +162,9 @@ class _Builder:
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     tables: dict[int, Variable] = field(default_factory=dict)
     """Variables with known contents, by address; their initialisers may name variables that get addresses later."""
+    memories: dict[int, Memory] = field(default_factory=dict)
+    changed: dict[int, Contents] = field(default_factory=dict)
+    """By address, contents of which a launch says otherwise."""
 
     def variable(self, owner: str, name: str, item: Variable, launch: Launch) -> None:
         """Place a declared variable, for a launch."""
@@ -181,11 +190,18 @@ class _Builder:
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
-            forgotten = qualified_name(written_name(owner), written_name(name)) in launch.forgotten
-            if item.is_told and not forgotten and size <= MAX_TRACKED_BYTES:
+            if space == "global":
+                self.share(at, ("variable", qualified_name(written_name(owner), written_name(name))), launch)
+            if item.is_told and size <= MAX_TRACKED_BYTES:
                 initial = _initial_bytes(item)
                 self.contents[at] = initial, bytes(len(initial))
                 self.tables[at] = item
+
+    def share(self, at: int, memory: Memory, launch: Launch) -> None:
+        """Name what is placed at an address, as the launch does."""
+        self.memories[at] = memory
+        if (contents := launch.contents_of(memory)) != Contents(memory):
+            self.changed[at] = contents
 
     def reserve(self, size: int, align: int) -> int:
         """Allocate global memory."""
@@ -269,6 +285,20 @@ def _write_addresses(b: _Builder) -> None:
             b.objects[k] = replace(held, held=((0, b.contents[at][0]),)), at
 
 
+def _change_contents(b: _Builder) -> None:
+    """Give memory the contents that launches say it has."""
+    for at, changed in b.changed.items():
+        data, sure = changed.apply(*b.contents.pop(at, (b"", b"")))
+        if all(sure):
+            b.tables.pop(at, None)
+        else:
+            b.contents[at] = data, sure
+        held = tuple((part.start(), data[part.start() : part.end()]) for part in re.finditer(rb"\0+", sure))
+        for k, (item, place) in enumerate(b.objects):
+            if place == at:
+                b.objects[k] = replace(item, init=None, held=held), at
+
+
 def place_variables(
     module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]
 ) -> MemoryLayout:
@@ -308,6 +338,7 @@ def place_variables(
             name = _label(GRID_WORKSPACE, owner)
             b.objects.append((_object(name, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
             b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
+            b.share(at, ("workspace", owner), one)
         window = b.windows[owner]
         _place_dynamic(b, window, one)
         if any(_reads_reserved(o) for f in own for s in f.body for o in s.operands):
@@ -319,6 +350,7 @@ def place_variables(
         offset = _place_arguments(b, buffers, entry, one, offset)
         if any(s.kind in TMEM for f in own for s in f.body):
             window.objects.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
+    _change_contents(b)
     bases = {item.name: at for item, at in b.objects if not item.copies}
     instances = [Instance(item, at, bases[item.copies[0]] if item.copies else at) for item, at in b.objects]
     executed = [owner for owner, one in owners.items() for _ in range(len(one.executed_clusters) * prod(one.cluster))]
@@ -330,7 +362,7 @@ def place_variables(
     initialised = {at: short_name(item.name) for at, item in b.tables.items() if at not in fixed}
     return MemoryLayout(
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, max(w.size for w in b.windows.values()),
-        b.next_local - LOCAL_BASE, b.contents, initialised,
+        b.next_local - LOCAL_BASE, b.contents, initialised, b.memories,
     )  # fmt: skip
 
 
@@ -389,11 +421,13 @@ def _place_arguments(b: _Builder, buffers: dict[str, int], entry: Function, laun
         b.symbols[entry.name, formal.name] = at - PARAM_BASE
         offset += given.size
         b.given = given.span or formal.span
-        b.contents[at] = _place_argument(b, buffers, given, at)
+        b.contents[at] = _place_argument(b, buffers, launch, given, at)
     return offset
 
 
-def _place_argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
+def _place_argument(
+    b: _Builder, buffers: dict[str, int], launch: Launch, given: Argument, at: int
+) -> tuple[bytes, bytes]:
     """The bytes of a parameter with their quality. A number of eight bytes that is not given may be a pointer: it
     becomes one to memory of its own, and everything that depends on it except an address is unknown.
     """
@@ -401,25 +435,27 @@ def _place_argument(b: _Builder, buffers: dict[str, int], given: Argument, at: i
     for start, end in given.known:
         sure[start:end] = bytes(end - start)
     if not given.is_given and given.size == POINTER:
-        data[:] = _place_buffer(b, buffers, Buffer(given.name, None)).to_bytes(POINTER, "little")
+        place = _place_buffer(b, buffers, launch, Buffer(given.name, None))
+        b.memories.pop(place)  # nobody knows what lies there
+        data[:] = place.to_bytes(POINTER, "little")
         sure[:] = bytes([MISSING] * POINTER)
     for where, what in given.places:
         match what:
             case Buffer():
-                data[where : where + POINTER] = _place_pointer(b, buffers, what)
+                data[where : where + POINTER] = _place_pointer(b, buffers, launch, what)
                 sure[where : where + POINTER] = bytes(POINTER)
             case Map():
                 name = given.name if given.size == MAP_SIZE else f"{given.name}+{where}"
-                contents = _place_maps(b, buffers, (what,), name, "param", at + where)
+                contents = _place_maps(b, buffers, launch, (what,), name, "param", at + where)
                 data[where : where + MAP_SIZE], sure[where : where + MAP_SIZE] = contents, bytes(MAP_SIZE)
     return bytes(data), bytes(sure)
 
 
-def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
+def _place_buffer(b: _Builder, buffers: dict[str, int], launch: Launch, buffer: Buffer) -> int:
     """The address of a buffer, allocated on first use."""
     if buffer.name not in buffers and buffer.copies:
         for copy in buffer.copies:
-            _place_buffer(b, buffers, copy)
+            _place_buffer(b, buffers, launch, copy)
         size = max(buffer.size or 0, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
         names = tuple(copy.name for copy in buffer.copies)
@@ -428,11 +464,12 @@ def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
     elif buffer.name not in buffers:
         size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
+        b.share(at, ("buffer", buffer.name), launch)
         if buffer.maps:
-            contents = _place_maps(b, buffers, buffer.maps, buffer.name, "global", at)
+            contents = _place_maps(b, buffers, launch, buffer.maps, buffer.name, "global", at)
             b.contents[at] = contents, bytes(len(contents))
         else:
-            initial = _buffer_contents(b, buffers, buffer)
+            initial = _buffer_contents(b, buffers, launch, buffer)
             whole = initial if 0 < len(initial) == size else None
             item = replace(_object(buffer.name, "global", size, 256, whole), gpus=buffer.gpus)
             if whole is None and initial:
@@ -443,25 +480,26 @@ def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
     return buffers[buffer.name]
 
 
-def _place_pointer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> bytes:
+def _place_pointer(b: _Builder, buffers: dict[str, int], launch: Launch, buffer: Buffer) -> bytes:
     """The bytes of a pointer into a buffer."""
-    return (_place_buffer(b, buffers, buffer) + buffer.offset).to_bytes(POINTER, "little")
+    return (_place_buffer(b, buffers, launch, buffer) + buffer.offset).to_bytes(POINTER, "little")
 
 
-def _buffer_contents(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> bytes:
+def _buffer_contents(b: _Builder, buffers: dict[str, int], launch: Launch, buffer: Buffer) -> bytes:
     """What a buffer holds at first, with the addresses of the buffers that it points to."""
     data = bytearray(buffer.initial)
     for offset, target in buffer.pointers:
-        data[offset : offset + POINTER] = _place_pointer(b, buffers, target)
+        data[offset : offset + POINTER] = _place_pointer(b, buffers, launch, target)
     return bytes(data)
 
 
 def _place_maps(
-    b: _Builder, buffers: dict[str, int], given: Sequence[Map], name: str, space: str, at: int
+    b: _Builder, buffers: dict[str, int], launch: Launch, given: Sequence[Map], name: str, space: str, at: int
 ) -> bytes:  # fmt: skip
     """Place tensor maps, one behind the other, and return their bytes."""
     specs = tuple(
-        replace(item.spec, global_address=_place_buffer(b, buffers, item.buffer) + item.buffer.offset) for item in given
+        replace(item.spec, global_address=_place_buffer(b, buffers, launch, item.buffer) + item.buffer.offset)
+        for item in given
     )
     b.objects.append((_object(name, space, MAP_SIZE * len(specs), 64, None, specs), at))
     return b"".join(encode(spec).to_bytes(MAP_SIZE, "little") for spec in specs)

@@ -90,14 +90,14 @@ SIGN_TESTS = frozenset((("gt", -1), ("ge", 0), ("lt", 0), ("le", -1)))
 """Comparisons that test the sign of a number."""
 
 
-def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
-    """The operands with which the sign bit of what the load at ``at`` returns is compared, where nothing else reads it:
-    by an exclusive or and a comparison of the result with 0, as in the grid barrier of cooperative groups.
+def find_sign_tests(function: ptx.Function, at: int) -> dict[int, ptx.Operand]:
+    """The operands with which the sign bit of what the load at ``at`` returns is compared, by place, where nothing else
+    reads it: by an exclusive or, and a comparison of the result with 0, as in the grid barrier of cooperative groups.
     """
     target = function.body[at].operands[0]
     if function.body[at].guard is not None or not isinstance(target, ptx.Register):
-        return []
-    found = []
+        return {}
+    found: dict[int, ptx.Operand] = {}
     end = min(at + LOOKAHEAD, len(function.body))
     for k in range(at + 1, end):
         made = function.body[k]
@@ -113,8 +113,26 @@ def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
             if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2])) not in SIGN_TESTS:
                 continue
             if reads_only_at(function, target, k, at) and reads_only_at(function, result, j, k):
-                found.append(right if left == target else left)
+                found[k] = right if left == target else left
     return found
+
+
+def find_sign_draws(function: ptx.Function) -> set[int]:
+    """The places of atomics of whose results only the sign bits are read: strong loads are compared with them."""
+    tests = [
+        test
+        for at, load in enumerate(function.body)
+        if load.kind is Kind.LOAD and load.opcode.is_strong
+        for test in find_sign_tests(function, at).items()
+    ]
+    return {
+        at
+        for at, atomic in enumerate(function.body)
+        for place, operand in (tests if atomic.kind is Kind.ATOMIC else ())
+        if atomic.operands[0] == operand
+        and isinstance(operand, ptx.Register)
+        and reads_only_at(function, operand, place, at)
+    }
 
 
 def _signed(operand: ptx.Operand) -> int:

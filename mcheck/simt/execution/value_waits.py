@@ -61,7 +61,7 @@ def _find_awaited_sign(
     target = loop.poll.operands[0]
     assert isinstance(target, ptx.Register)
     top = 1 << 31
-    for operand in find_sign_tests(loop.function, loop.at):
+    for operand in find_sign_tests(loop.function, loop.at).values():
         other = value(operand)
         if other is None:
             continue

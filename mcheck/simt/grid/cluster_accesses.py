@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.launch import Extent as Coordinates
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.ir import ops
 from mcheck.ir.def_use import numbers_in
 from mcheck.ir.expr import Const, Expr, Lanes
-from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, MemoryMap
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
@@ -62,8 +63,8 @@ class Execution:
     accesses: Accesses
     lanes: Numbers
     """Of each thread its lane among all lanes of the cluster."""
-    memory: tuple[Instance, ...]
-    """The objects of global memory."""
+    places: MemoryLayout
+    """Where memory lies, and what it holds at first."""
 
 
 @record(frozen=True, slots=True)
@@ -87,11 +88,6 @@ def lanes_of(program: Program) -> Numbers:
     """Of each thread its lane among all lanes of the cluster."""
     width = WARP * (1 + max(t.place.warp for t in program.threads))
     return np.array([t.place.cta.rank * width + WARP * t.place.warp + t.place.lane for t in program.threads], np.int64)
-
-
-def global_objects(program: Program) -> tuple[Instance, ...]:
-    """The objects of global memory."""
-    return tuple(i for i in program.memory.instances if i.object.space == "global")
 
 
 @dataclass(slots=True, kw_only=True)

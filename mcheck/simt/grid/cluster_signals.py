@@ -21,7 +21,7 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.scopes import GRID_SCOPES
-from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
 from mcheck.simt.grid.early_polls import check_comparisons, check_early_poll, wanted_value
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
 from mcheck.simt.grid.kept_operands import check_kept
@@ -80,7 +80,7 @@ def execute_signalling(
     mine = {} if thread is None else told.get(thread, {})
     lane = -1 if thread is None else int(lanes[thread])
     return Signalling(
-        cluster, (shape, thread, tuple(mine.items())), reader.accesses(), lanes, global_objects(trace.program),
+        cluster, (shape, thread, tuple(mine.items())), reader.accesses(), lanes, watch.compiler.places,
         reader.synchronisation(trace), thread, bool(watch.early), last or frozenset(), mine,
         (lane, tuple(watch.seen.get(lane, ()))),
     )  # fmt: skip
@@ -118,7 +118,9 @@ def trace_signalling(
     some = replace(launch, group=tuple(clusters))
     runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True, named=named)
     recorded = executed.recorded
-    drawn = set(watch.words) if watch.ticket is None else {watch.ticket.address}
+    drawn = watch.signs | (set(watch.words) if watch.ticket is None else {watch.ticket.address})
+    if watch.signs & set(watch.words):
+        raise NotCounted(LEARNED)
     if any(o.address in recorded.decisive_atomics - drawn for o in recorded.returned.values()):
         raise NotCounted(LEARNED)
     for address in drawn & set(watch.asked):

@@ -15,13 +15,14 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
-from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.grid_counter import COUNTED_TYPES, Counter, NotCounted, clusters_of, is_count, with_count
 from mcheck.simt.grid.only_path import LEARNED, follow_only_path
@@ -61,15 +62,17 @@ def execute_counted(
     for c in uses.comparisons if drawn != last else ():
         if c.bits != 8 * counter.size or len(set(c.results(drawn, others).tolist())) > 1:
             raise NotCounted("more is asked of the number drawn than whether it is the last")
-    made = _execution(cluster, runner.cluster_trace(executed, whole=True), counter, last, drawn == last, shapes)
+    trace = runner.cluster_trace(executed, whole=True)
+    made = _execution(cluster, trace, runner.places, counter, last, drawn == last, shapes)
     if made.waits and uses.is_drawn:
         raise NotCounted("clusters both wait for the counter and ask for the number drawn")
     return made
 
 
 def _execution(
-    cluster: Coordinates, trace: ClusterTrace, counter: Counter, last: int, is_last: bool, shapes: dict[object, int]
-) -> Counted:
+    cluster: Coordinates, trace: ClusterTrace, places: MemoryLayout, counter: Counter, last: int, is_last: bool,
+    shapes: dict[object, int],
+) -> Counted:  # fmt: skip
     if trace.gaps:
         raise NotCounted(trace.gaps[0].reason, trace.gaps[0].span)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, counter=counter, last=last, is_last=is_last)
@@ -78,10 +81,7 @@ def _execution(
         raise NotCounted("a cluster does not count itself exactly once", reader.span)
     if reader.waits and reader.ends:
         raise NotCounted(OTHERWISE, reader.span)
-    return Counted(
-        cluster, made, reader.accesses(), lanes_of(trace.program), global_objects(trace.program), reader.waits,
-        reader.left,
-    )  # fmt: skip
+    return Counted(cluster, made, reader.accesses(), lanes_of(trace.program), places, reader.waits, reader.left)
 
 
 @dataclass(slots=True, kw_only=True)

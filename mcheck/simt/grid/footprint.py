@@ -18,8 +18,6 @@ from mcheck.ir.memory import Instance
 from mcheck.simt.grid.regions import Region, regions_of
 from mcheck.simt.grid.space import Slopes, Space
 
-Memory = tuple[str, str]
-"""What launches, or clusters, share: ``("buffer", name)`` or ``("variable", qualified name)``."""
 ANY = -1
 """The buffer of an access at an unknown place."""
 READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -11,17 +11,18 @@ import numpy as np
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
-from mcheck.frontend.ptx.launch import AnyNumber, Buffer, Extent, Launch, Map
+from mcheck.frontend.ptx.known_contents import Memory
+from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.frontend.ptx.module import Module, Statement
 from mcheck.ir import ops
-from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
-from mcheck.simt.grid.footprint import Memory
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.trace_extraction import follow_paths
 
@@ -42,11 +43,14 @@ class NotCounted(Exception):
 
 @record(frozen=True, slots=True)
 class Counter:
-    """A word of global memory that every cluster adds one to. ``first`` is its initial value."""
+    """A word of global memory that every cluster adds one to: ``offset`` bytes behind the beginning of a memory, whose
+    object has a ``name``. ``first`` is its initial value.
+    """
 
     address: int
     size: int
-    buffer: str
+    memory: Memory
+    name: str
     offset: int
     first: int
 
@@ -79,18 +83,26 @@ def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     missing = NotCounted("no cluster counts itself in a word whose initial value is given", counter=False)
     body = [s for f in module.functions.values() for s in f.body]
-    if not any(b.initial for b in launch.buffers) or not any(map(_adds, body)):
+    if not (_knows_words(module, launch) and any(map(_adds, body))):
         raise missing
     check_statements(module)
     one = replace(launch, group=(launch.executed_clusters[0],))
     try:
-        for _ in follow_paths(module, one, limit, lambda: _FirstCount(launch)):
+        for _ in follow_paths(module, one, limit, _FirstCount):
             break
     except _Found as found:
         if found.counter.first + len(clusters_of(launch)) >= 1 << 8 * found.counter.size - 1:
             raise NotCounted("the counter may overflow") from None
+        if is_box(launch):
+            check_initial_words(found.places, [found.counter])
         return found.counter
     raise missing
+
+
+def _knows_words(module: Module, launch: Launch) -> bool:
+    """Whether the initial value of some word of global memory may be given."""
+    told = any(v.space == "global" and v.is_told for _, v in module.all_variables)
+    return told or launch.cooperative or any(buffer.initial for buffer in launch.buffers)
 
 
 def check_statements(module: Module) -> None:
@@ -112,16 +124,14 @@ def _adds(statement: Statement) -> bool:
 class _Found(Exception):
     """A cluster is about to count itself."""
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: Counter, places: MemoryLayout) -> None:
         super().__init__()
-        self.counter = counter
+        self.counter, self.places = counter, places
 
 
 @dataclass(slots=True)
 class _FirstCount:
     """The watch that raises ``_Found``: what a cluster does then may be to wait for others."""
-
-    launch: Launch
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the atomics."""
@@ -138,24 +148,32 @@ class _FirstCount:
             del c
             address = to_generic(np.broadcast_to(fetch()[0], mine.shape)[mine]).astype(np.int64)
             for at in np.unique(address).tolist():
-                counter = counter_at(self.launch, compiler.places.memory, at, size)
+                counter = counter_at(compiler.places, at, size)
                 if counter is not None:
-                    raise _Found(counter)
+                    raise _Found(counter, compiler.places)
 
         return before
 
 
-def counter_at(launch: Launch, memory: MemoryMap, address: int, size: int) -> Counter | None:
+def counter_at(places: MemoryLayout, address: int, size: int) -> Counter | None:
     """The word as a counter, if its initial value is given."""
-    instance = memory.find(address) if GLOBAL_BASE <= address < SHARED_BASE else None
-    initial = None if instance is None else _initial(launch, instance)
-    if instance is None or initial is None:
+    instance = places.memory.find(address) if GLOBAL_BASE <= address < SHARED_BASE else None
+    memory = None if instance is None else places.memories.get(instance.base)
+    first = places.initial_value(address, size)
+    assumed = any(at <= address < at + len(places.contents[at][0]) for at in places.assumed)
+    if instance is None or memory is None or first is None or address % size or assumed:
         return None
-    offset = address - instance.base
-    if offset + size > len(initial) or offset % size:
-        return None
-    first = int.from_bytes(initial[offset : offset + size], "little")
-    return Counter(address, size, instance.object.name, offset, first)
+    return Counter(address, size, memory, instance.object.name, address - instance.base, first)
+
+
+def check_initial_words(places: MemoryLayout, words: Iterable[Counter]) -> None:
+    """Check that memories with these words begin with one value of them everywhere. Raises ``NotCounted``."""
+    for base, size in {(word.address - word.offset, word.size) for word in words}:
+        instance = places.memory.find(base)
+        given, unknown = places.contents[base]
+        whole = instance is not None and len(given) == instance.object.size and not any(unknown)
+        if not whole or len({given[k : k + size] for k in range(0, len(given), size)}) != 1:
+            raise NotCounted("words of signals do not all begin with one value")
 
 
 def is_count(op: ops.Atomic) -> bool:
@@ -163,51 +181,17 @@ def is_count(op: ops.Atomic) -> bool:
     return op.op in ("add", "inc") and op.type in COUNTED_TYPES
 
 
-def _initial(launch: Launch, instance: Instance) -> bytes | None:
-    for buffer in launch.buffers:
-        if buffer.name == instance.object.name:
-            return buffer.initial
-    return None
-
-
 def with_count(launch: Launch, counter: Counter, value: int) -> Launch:
     """The launch with another initial value of the counter."""
-
-    def changed(buffer: Buffer) -> Buffer:
-        if buffer.name != counter.buffer:
-            return buffer
-        end = counter.offset + counter.size
-        word = value.to_bytes(counter.size, "little")
-        return replace(buffer, initial=buffer.initial[: counter.offset] + word + buffer.initial[end:])
-
-    return _with_buffers(launch, changed)
+    contents = launch.contents_of(counter.memory)
+    return launch.with_contents(contents.holding(counter.offset, value.to_bytes(counter.size, "little")))
 
 
 def without_contents(launch: Launch, written: Sequence[tuple[Memory, int]], counter: Counter | None) -> Launch:
-    """The launch without what it says of the contents of these bytes of buffers, and of those behind them, and
-    without what the module says of these variables. Raises ``NotCounted`` if the counter is among those.
+    """The launch without what is said of the contents of these bytes, and of those behind them, but for the counter.
+    Raises ``NotCounted`` if tensor maps lie there.
     """
-    lost = {name for (kind, name), _ in written if kind == "variable"}
-    launch = replace(launch, forgotten=launch.forgotten | lost)
-    least = {name: offset for (kind, name), offset in written if kind == "buffer"}
-    if not least:
-        return launch
-    if counter is not None and least.get(counter.buffer, counter.offset + counter.size) < counter.offset + counter.size:
-        raise NotCounted("the initial value of the counter stands behind bytes that are written")
-    return _with_buffers(launch, lambda b: replace(b, initial=b.initial[: least[b.name]]) if b.name in least else b)
-
-
-def _with_buffers(launch: Launch, change: Callable[[Buffer], Buffer]) -> Launch:
-    arguments = []
-    for argument in launch.arguments:
-        places: list[tuple[int, Buffer | Map | AnyNumber]] = []
-        for offset, place in argument.places:
-            if isinstance(place, Buffer):
-                if place.maps or place.pointers:
-                    raise NotCounted("buffers hold pointers or tensor maps")
-                place = change(place)
-            elif isinstance(place, Map) and change(place.buffer) != place.buffer:
-                raise NotCounted("tensor maps describe the memory that clusters share")
-            places.append((offset, place))
-        arguments.append(replace(argument, places=tuple(places)))
-    return replace(launch, arguments=tuple(arguments))
+    if any(buffer.maps and ("buffer", buffer.name) == memory for buffer in launch.buffers for memory, _ in written):
+        raise NotCounted("tensor maps in memory are written")
+    launch = launch.with_contents(*(launch.contents_of(memory).forgetting(low) for memory, low in written))
+    return launch if counter is None else with_count(launch, counter, counter.first)

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span, Unsupported
 from mcheck.base.records import dataclass as record
+from mcheck.frontend.ptx.known_contents import Memory
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch, cta_name
 from mcheck.frontend.ptx.memory_layout import POINTER, UNKNOWN_GLOBAL
-from mcheck.frontend.ptx.module import Module, qualified_name
+from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map import element_size
 from mcheck.simt.execution.cluster import EXITED, Cluster
-from mcheck.simt.grid.footprint import ANY, Footprint, Form, Memory
+from mcheck.simt.grid.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.launch_watch import LaunchWatch, Placement, Releases
 from mcheck.simt.grid.regions import Extent, Region, regions_of
 from mcheck.simt.grid.space import AXES, Space, trim_slopes
@@ -190,7 +191,7 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         found.lost |= bool((cluster.status != EXITED).any()) or any(
             g.nothing_known for g in cluster.recorded.gaps.values()
         )
-        memories = _memories(module, launch, runner)
+        memories = _memories(launch, runner)
         for placement, footprint in watch.footprints.items():
             found.accesses += _accesses(footprint, placement, made, memories)
     return ways[-1][2].space
@@ -258,18 +259,11 @@ def _members(space: Space, symbols: NDArray[np.int64]) -> NDArray[np.bool_]:
 # --- the memory -----------------------------------------------------------------------------------------------
 
 
-def _memories(module: Module, launch: Launch, runner: Runner) -> Mapping[int, Memory]:
+def _memories(launch: Launch, runner: Runner) -> Mapping[int, Memory]:
     """The memory that launches share, by its address in the execution."""
     places = runner.places
-    found: dict[int, Memory] = {}
-    for buffer in launch.buffers:
-        if buffer.declared:
-            found[places.buffers[buffer.name]] = "buffer", buffer.name
-    owners = [("", module.variables), *((u.function.name, u.function.variables) for u in runner.code.units)]
-    for owner, variables in owners:
-        for name, item in variables.items():
-            if item.space == "global":
-                found[places.symbols[owner, name]] = "variable", qualified_name(owner, name)
+    common = {("buffer", buffer.name) for buffer in launch.buffers if buffer.declared}
+    found = {at: memory for at, memory in places.memories.items() if memory[0] == "variable" or memory in common}
     if ("", UNKNOWN_GLOBAL) in places.symbols:
         found[places.symbols["", UNKNOWN_GLOBAL]] = ANYWHERE
     for argument in launch.arguments:

@@ -29,7 +29,7 @@ from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
-from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
 from mcheck.simt.grid.cluster_signals import is_draw, trace_signalling, with_threads
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
 from mcheck.simt.grid.known_bits import EVERY, Bits, anything, compute
@@ -65,7 +65,7 @@ class OthersLook(OthersSignal):
         """Instrument looks, draws, stores to words, and computations."""
         self.compiler = compiler
         self.visits.clear()
-        self.found.memory = compiler.places.memory
+        self.found.places = compiler.places
         self.value = np.zeros_like(compiler.lanes.values)
         self.unknown = np.full_like(compiler.lanes.values, EVERY)
         if self.follows:
@@ -289,7 +289,7 @@ def execute_looking(
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket")
-    return Execution(cluster, shape, reader.accesses(), lanes_of(trace.program), global_objects(trace.program))
+    return Execution(cluster, shape, reader.accesses(), lanes_of(trace.program), watch.compiler.places)
 
 
 def trace_looking(

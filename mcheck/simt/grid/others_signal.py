@@ -25,12 +25,14 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
-from mcheck.simt.execution.value_tests import AwaitedValue
+from mcheck.simt.execution.value_tests import AwaitedValue, find_sign_draws
 from mcheck.simt.grid.cluster_accesses import Numbers
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import FAILS, EarlyPoll, find_early_test
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, clusters_of, counter_at
 from mcheck.simt.grid.kept_operands import FindWait, Kept, find_kept_waits
+from mcheck.simt.grid.only_path import LEARNED
+from mcheck.simt.grid.synchronisations import Sign, Told
 from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
 from mcheck.simt.instructions.awaited_values import await_load, find_waits
 from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
@@ -87,8 +89,12 @@ class OthersSignal:
     last: tuple[frozenset[int], ...] | None = None
     returns: Sequence[tuple[int, Sequence[int | None]]] = ()
     """By executed cluster, a lane of it, and what loads of that which are not repeated are to return."""
-    told: dict[int, dict[int, int | None]] = field(default_factory=dict)
+    told: dict[int, dict[int, int | Sign | None]] = field(default_factory=dict)
     """By lane, what it is told by draws and looks."""
+    signs_told: Sequence[Told] = ()
+    """By executed cluster, what the thread that signals is told, by the place in its code: signs that it draws."""
+    signs: set[int] = field(default_factory=set)
+    """The words of atomics of whose results only the signs are asked."""
     seen: dict[int, list[int | None]] = field(default_factory=dict)
     """By lane, what loads that are not repeated have returned; ``None`` for what is not known."""
     drawn: dict[int, int] = field(default_factory=dict)
@@ -102,7 +108,7 @@ class OthersSignal:
 
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
-        for record in (self.told, self.seen, self.drawn, self.words, self.asked):
+        for record in (self.told, self.seen, self.drawn, self.words, self.asked, self.signs):
             record.clear()
         self.uses = CountUses() if self.last is not None and len(self.numbers) == 1 else None
         self.kept.clear()
@@ -115,13 +121,15 @@ class OthersSignal:
         self.compiler = compiler
         out = list(steps) if self.uses is None else self.uses.instrument(compiler, steps)
         tests: dict[int, tuple[Unit, ptx.Operand]] = {}
+        signs = {id(u.function): find_sign_draws(u.function) for _, _, u in statements(compiler)}
         for at, statement, unit in statements(compiler):
             if statement.kind is Kind.LOAD and statement.opcode.is_strong:
                 out[at] = self._load(unit, statement, at, out[at])
                 if (test := find_early_test(unit.function, at - unit.start)) is not None:
                     tests[unit.start + test[0]] = unit, test[1]
             elif statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement):
-                out[at] = (self._draw if _draws(statement) else self._note)(unit, statement, out[at])
+                asks = self._ask_sign if at - unit.start in signs[id(unit.function)] else self._draw
+                out[at] = (asks if _draws(statement) else self._note)(unit, statement, out[at])
         for at, (unit, other) in tests.items():
             out[at] = self._compare(unit, other, out[at])
         return out
@@ -250,8 +258,41 @@ class OthersSignal:
                 step(c, one)
                 if handed_out:
                     self.learn_draw(rows, lane)
+                elif self.ticket is None or int(address[0]) != self.ticket.address:
+                    self.asked.setdefault(int(address[0]), statement.span)
                 if self.uses is not None:
                     self.uses.certain = False
+            rest = mask & ~mine
+            if rest.any():
+                step(c, rest)
+            return mask
+
+        return run
+
+    def _ask_sign(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
+        """An addition of whose result only the sign is asked: it is as in the execution that is followed. That it is
+        the same in all is for the order of signals to show.
+        """
+        size = type_size(statement.opcode.type)
+        fetch = self.compiler.fetch(unit, statement.place)
+        row = unit.frame + statement.defs[0].index
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            mine = self.compiler.guarded(unit, statement.guard, mask)
+            for one in _each(mine):
+                lane = np.flatnonzero(one)
+                place = len(c.recorded.code[lane[0]])
+                address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
+                self.signs.add(int(address[0]))
+                known = self.signs_told[int(c.lanes.cluster[lane[0]])].get(place) if self.signs_told else None
+                if isinstance(known, Sign):
+                    held = np.array([int(known.is_set) << 8 * size - 1], np.uint64)
+                    c.store.save(address, size, lane, held, np.zeros(1, np.uint8))
+                step(c, one)
+                if c.lanes.quality[row][lane[0]] & ~np.uint8(taint.ORDER):
+                    raise NotCounted(LEARNED, statement.span)
+                drawn = int(c.lanes.values[row][lane[0]])
+                self.told.setdefault(int(lane[0]), {})[place] = Sign(bool(drawn >> 8 * size - 1 & 1))
             rest = mask & ~mine
             if rest.any():
                 step(c, rest)
@@ -275,7 +316,7 @@ class OthersSignal:
         """
         cluster = int(c.lanes.cluster[lane[0]])
         if self.last is not None:
-            found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
+            found = counter_at(self.compiler.places, int(address[0]), size)
             if found is None:
                 return False
             number, count = self.drawn.get(int(lane[0]), 0), len(clusters_of(self.launch))
@@ -290,7 +331,7 @@ class OthersSignal:
                 self.uses.certain = is_last
             return True
         if self.ticket is None:
-            found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
+            found = counter_at(self.compiler.places, int(address[0]), size)
             if found is not None:
                 raise TicketFound(found)
         elif int(address[0]) == self.ticket.address and size == self.ticket.size:

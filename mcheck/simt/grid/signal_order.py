@@ -260,6 +260,8 @@ class SignalOrder:
 
     def check(self) -> None:
         """Check that every execution has this order. Raises ``NotCounted``."""
+        for phase in (phase for word in self.words.values() for phase in word.phases):
+            self._check_signs(phase)
         waits: dict[int, list[At]] = {}
         for at in self.ended:
             waits.setdefault(self.at(at).address, []).append(at)
@@ -275,13 +277,25 @@ class SignalOrder:
                 wait, end = self.at(at), self.ended[at]
                 if any(map(wait.accepts, {part for k in range(self.known[at], end) for part in parts[k + 1]})):
                     raise NotCounted("a wait may end before all signals that it needs", wait.span)
-                others = np.flatnonzero((phases > end) & (clocks[:, at[0]] <= at[1]))
+                after = clocks[:, at[0]] > at[1]
+                others = np.flatnonzero((phases > end) & ~after)
+                incomplete = set(phases[after].tolist())  # without what comes after the wait
                 for k in set(phases[others].tolist()):
-                    if not all(map(wait.accepts, (*parts[k], word.phases[k].left))):
+                    if not all(map(wait.accepts, parts[k] if k in incomplete else (*parts[k], word.phases[k].left))):
                         raise NotCounted(LEARNED if wait.looks else "a wait may miss the value that ends it", wait.span)
                 known = self.clocks.get(at)
                 if known is not None and (np.delete(released[others], at[0], 1) < np.delete(known, at[0])).any():
                     raise NotCounted("several signals may end a wait", wait.span)
+
+    def _check_signs(self, phase: Phase) -> None:
+        """Check that numbers of this phase have the signs that were drawn: what was added to the word before, of it and
+        of the phases before it. Raises ``NotCounted``.
+        """
+        for one in map(self.at, phase.signals):
+            if one.sign is not None and any(
+                bool(part >> 8 * one.size - 1 & 1) is not one.sign.is_set for part in self._parts(phase)
+            ):
+                raise NotCounted("the sign of a number that is drawn is not always the same", one.span)
 
     def _parts(self, phase: Phase) -> set[int]:
         """What a word may hold after some signals of a phase, or none, but not all."""

@@ -7,7 +7,6 @@ from registers that are, and the words of signals begin with the same values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -28,7 +27,7 @@ from mcheck.simt.grid.cluster_signals import trace_signalling
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.early_polls import wanted_value
 from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.grid_counter import Counter, NotCounted
+from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.space import AXES
 from mcheck.simt.grid.state import Indices
@@ -144,12 +143,3 @@ def _trace(module: Module, watch: BoxWatch, limit: Limit) -> ClusterTrace:
     if watch.kept:
         raise NotCounted("what is waited for is kept in shared memory")
     return trace
-
-
-def check_initial_words(launch: Launch, words: Iterable[Counter]) -> None:
-    """Check that the buffers with these words begin with one value of them everywhere. Raises ``NotCounted``."""
-    buffers = {buffer.name: buffer for buffer in launch.buffers}
-    for name, size in {(word.buffer, word.size) for word in words}:
-        given = buffers[name].initial
-        if len({given[k : k + size] for k in range(0, len(given), size)}) != 1 or len(given) != buffers[name].size:
-            raise NotCounted("words of signals do not all begin with one value")

@@ -23,8 +23,19 @@ from mcheck.simt.grid.grid_counter import Counter
 
 INTEGERS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64))
 """The types of words of signals: additions of ``.bf16`` round."""
-Told = Mapping[int, int | None]
-"""What a thread is told, by place: by a look the value, by the last draw what it leaves, by others ``None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """The sign bit of a number that is drawn, of which nothing else is asked."""
+
+    is_set: bool
+
+
+Told = Mapping[int, int | Sign | None]
+"""What a thread is told, by place: by a look the value, by a draw the sign, by the last one what it leaves, by others
+``None``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +62,8 @@ class Synchronisation:
     """Whether it is a draw, or the wait behind the last one."""
     acquired: int | None = None
     """Of a draw, from where on it acquires."""
+    sign: Sign | None = None
+    """Of an atomic of whose result the sign is asked, that sign."""
     span: Span | None = None
 
     @property
@@ -114,13 +127,15 @@ def synchronisations_at(
     """
     op, value = code[place], told.get(place)
     found = synchronisation_of(op, ticket)
+    if isinstance(value, Sign) and found is not None:
+        return (replace(found, sign=value),)
     if place not in told:
         return () if found is None else (found,)
     if found is None:
-        look = None if value is None else look_of(op, value)
+        look = look_of(op, value) if isinstance(value, int) else None
         return () if look is None else (look,)
     draw = replace(found, draws=True)
-    if value is None:
+    if not isinstance(value, int):
         return (draw,)
     return draw, Synchronisation(found.address, found.type, value, "==", draws=True, span=found.span)
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
-from mcheck.frontend.ptx.launch import Launch
-from mcheck.ir.memory import MemoryMap
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.grid_counter import NotCounted, counter_at
 from mcheck.simt.grid.known_bits import Bits, anything, known
@@ -34,8 +33,7 @@ class Stored:
 class Words:
     """What the clusters so far, executed in their order, store to words and load from them."""
 
-    launch: Launch
-    memory: MemoryMap = field(default_factory=lambda: MemoryMap(()))
+    places: MemoryLayout = field(init=False)
     owners: dict[int, int] = field(default_factory=dict)
     """By address of a word that is stored to, the cluster that does."""
     stored: dict[int, list[Stored]] = field(default_factory=dict)
@@ -78,7 +76,7 @@ class Words:
         return self.kept[address][final]
 
     def _values(self, address: int, size: int, span: Span | None) -> tuple[Bits, Bits]:
-        given = counter_at(self.launch, self.memory, address, size)
+        given = counter_at(self.places, address, size)
         if given is None:
             raise NotCounted(NOT_GIVEN, span)
         may = last = known(np.array([given.first], np.uint64))

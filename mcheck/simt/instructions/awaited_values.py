@@ -30,7 +30,7 @@ def _make_finder(k: Compiler, unit: Unit, at: int, size: int) -> FindWaits | Non
     statement = unit.function.body[at]
     target = statement.operands[0]
     tested = [o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]]
-    operands = list(dict.fromkeys((*tested, *find_sign_tests(unit.function, at))))
+    operands = list(dict.fromkeys((*tested, *find_sign_tests(unit.function, at).values())))
     if operands:
         operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
     fetches = {o: k.fetch(unit, o) for o in operands}

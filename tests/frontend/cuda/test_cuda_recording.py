@@ -8,6 +8,7 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.frontend.cuda.recording import compose_recording, read_lines
+from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.reader import parse_module
@@ -177,6 +178,6 @@ def test_variables_of_the_module_that_hold_something_else() -> None:
     assert found is not None
     assert [one.get("forgotten") for one in found.document["launches"]] == [None, ["flag"]]
     built = build_launches(module, from_object(found.document))
-    assert [launch.forgotten for launch in built.launches] == [frozenset(), frozenset({"flag"})]
+    assert [launch.contents for launch in built.launches] == [(), (Contents(("variable", "flag"), 0),)]
     with pytest.raises(InputError, match="list of variables"):
         build_launches(module, from_object({**found.document["launches"][1], "params": {}, "forgotten": ["flags"]}))

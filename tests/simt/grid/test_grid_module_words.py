@@ -1,0 +1,247 @@
+"""Counters, flags and barriers of a grid in variables of the module, and in the workspace of a cooperative launch."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from mcheck.base.budget import Limit
+from mcheck.checking.modules.counted_grid import answer_counted
+from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.ptx import check
+from tests.fuzz import last_blocks, signalled_grids
+from tests.fuzz.last_blocks import launch_of, write
+from tests.fuzz.pair_answers import build, follow_pair, say_why
+
+SECONDS = 60.0
+VARIABLE = ".global .align 8 .u32 counter[64]"
+
+
+def by_variable(text: str, parameter: str, register: str, initial: int = 0) -> str:
+    """The module with a variable in place of the buffer of a parameter."""
+    head, rest = text.split(".visible .entry", 1)
+    given = f"{VARIABLE} = {{{initial}}};\n" if initial else f"{VARIABLE};\n"
+    found = f"ld.param.u64 {register}, [{parameter}];"
+    assert found in rest
+    return f"{head}{given}.visible .entry{rest.replace(found, f'mov.u64 {register}, counter;')}"
+
+
+COUNTED = {
+    "the last one adds": (last_blocks.Plan(), "proved"),
+    "all wait": (last_blocks.Plan(waits=True), "proved"),
+    "the last one resets": (last_blocks.Plan(resets=("st.relaxed.gpu.global.u32 [%a3], 0;",)), "proved"),
+    "contents that are given": (last_blocks.Plan(given=True), "proved"),
+    "no fence": (last_blocks.Plan(fence=""), "finding"),
+    "a fence of the CTA": (last_blocks.Plan(fence="fence.acq_rel.cta;"), "finding"),
+    "no fence before a wait": (last_blocks.Plan(waits=True, fence=""), "finding"),
+    "from one on": (
+        last_blocks.Plan(initial=1), "more is asked of the number drawn than whether it is the last",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_counter_may_be_a_variable(name: str) -> None:
+    plan, expected = COUNTED[name]
+    module, launch = build(
+        by_variable(write(plan), "count", "%a3", plan.initial), launch_of(plan), cooperative=plan.cooperative
+    )
+    found, why = say_why(lambda: answer_counted(module, launch, partial(follow_pair, module), Limit(SECONDS)))
+    assert (why if found is None else found.verdict.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"), [(signalled_grids.Plan(), "proved"), (signalled_grids.Plan(barrier=False), None)]
+)
+def test_turns_may_be_variables(plan: signalled_grids.Plan, expected: str | None) -> None:
+    text = signalled_grids.write(plan)
+    register = next(line for line in text.splitlines() if "[flags]" in line or "[words]" in line).split()[1].strip(",")
+    parameter = "flags" if "[flags]" in text else "words"
+    module, launch = build(
+        by_variable(text, parameter, register, plan.initial), signalled_grids.launch_of(plan), cooperative=True
+    )
+    found, _ = say_why(lambda: answer_signalled(module, launch, partial(follow_pair, module), Limit(SECONDS)))
+    assert (None if found is None else found.verdict.value) == expected
+
+
+# --- several launches -------------------------------------------------------------------------------------------------
+
+LAST = """.version 8.7
+.target sm_90
+.address_size 64
+.global .align 4 .u32 spare = 7;
+.global .align 4 .u32 counter;
+.visible .entry k(.param .u64 data) .reqntid 1, 1, 1 {
+.reg .pred %p; .reg .b32 %r<9>; .reg .b64 %a<9>;
+ld.param.u64 %a1, [data]; mov.u64 %a2, counter;
+mov.u32 %r1, %ctaid.x; mov.u32 %r3, %nctaid.x; sub.u32 %r4, %r3, 1;
+mul.wide.u32 %a3, %r1, 4; add.s64 %a3, %a1, %a3;
+st.global.u32 [%a3], %r1;
+atom.acq_rel.gpu.global.add.u32 %r5, [%a2], 1;
+setp.ne.u32 %p, %r5, %r4;
+@%p ret;
+ld.global.u32 %r6, [%a1];
+ld.global.u32 %r6, [%a1+4];
+RESET
+ret; }
+"""
+RESET = "st.relaxed.gpu.global.u32 [%a2], 0;"
+
+
+def answer_launches(reset: str, number: int = 3, ctas: int = 3, **more: Any) -> Any:
+    one = {"grid": ctas, "params": {"data": {"buffer": "data"}}, **more}
+    given = {"launches": [one] * number, "buffers": {"data": {"bytes": 4 * ctas}}}
+    return check(LAST.replace("RESET", reset), given)
+
+
+def test_a_launch_finds_a_variable_as_the_last_one_left_it() -> None:
+    """Without a reset nobody is the last one in the second launch; a reset to one makes the last but one go on."""
+    assert answer_launches(RESET).verdict == "proved"
+    assert answer_launches("").verdict == "proved"
+    found = answer_launches(RESET.replace(", 0;", ", 1;"))
+    assert {(f.code, f.message.partition(":")[0]) for f in found.findings} == {("RACE001", "launch 2 (k)")}
+
+
+def test_a_variable_that_the_host_has_changed_is_not_known() -> None:
+    assert answer_launches(RESET, 1, forgotten=["counter"]).verdict != "proved"
+
+
+def test_a_variable_of_launches_that_may_overlap_is_not_known() -> None:
+    assert answer_launches(RESET, programmatic=True).verdict != "proved"
+
+
+# --- the sign of a word: the barrier of cooperative groups ------------------------------------------------------------
+
+SYNC = """
+bar.sync 0;
+@%one bra DONE{n};
+selp.b32 %r8, {first}, {other}, %zero;
+atom.add.release.gpu.global.u32 %r5, [%a2], %r8;
+WAIT{n}: ld.acquire.gpu.global.u32 %r6, [%a2];
+xor.b32 %r7, %r6, %r5;
+setp.gt.s32 %p, %r7, -1;
+@%p bra WAIT{n};
+DONE{n}: bar.sync 0;
+"""
+BARRIER = """.version 8.7
+.target sm_90
+.address_size 64
+.global .align 4 .u32 counter;
+.visible .entry k(.param .u64 data) .reqntid 2, 1, 1 {{
+.reg .pred %p, %one, %zero; .reg .b32 %r<12>; .reg .b64 %a<9>;
+ld.param.u64 %a1, [data];
+mov.u32 %r9, %tid.x; setp.ne.u32 %one, %r9, 0;
+mov.u32 %r1, %ctaid.x; mov.u32 %r3, %nctaid.x; setp.eq.u32 %zero, %r1, 0;
+{place}
+mad.lo.u32 %r2, %r1, 2, %r9; mul.wide.u32 %a3, %r2, 4; add.s64 %a3, %a1, %a3;
+add.u32 %r4, %r1, 1; rem.u32 %r4, %r4, %r3; mad.lo.u32 %r4, %r4, 2, %r9;
+mul.wide.u32 %a4, %r4, 4; add.s64 %a4, %a1, %a4;
+{body}
+ret; }}
+"""
+IN_VARIABLE = "mov.u64 %a2, counter;"
+IN_WORKSPACE = """mov.u32 %r10, %envreg2; mov.u32 %r11, %envreg1;
+mov.b64 %a2, {%r10, %r11}; add.s64 %a2, %a2, 4;"""
+OWN, NEXT = "st.global.u32 [%a3], 1;", "ld.global.u32 %r6, [%a4];"
+TOP = 1 << 31
+
+
+def synchronised(ctas: int, *parts: str, place: str = IN_VARIABLE, first: int | None = None, other: int = 1) -> str:
+    """A module whose CTAs do these parts, with a barrier of the grid between any two."""
+    amount = TOP - (ctas - 1) * other if first is None else first
+    body = ""
+    for n, part in enumerate(parts):
+        body += (SYNC.format(n=n, first=amount % (1 << 32), other=other) if n else "") + part
+    return BARRIER.format(place=place, body=body)
+
+
+def ask(text: str, ctas: int, *, cooperative: bool = True) -> tuple[str | None, str]:
+    """The answer that pairs of clusters give, or why there is none."""
+    given = {"grid": ctas, "params": {"data": {"buffer": 8 * ctas}}}
+    module, launch = build(text, given, cooperative=cooperative)
+    found, why = say_why(lambda: answer_signalled(module, launch, partial(follow_pair, module), Limit(SECONDS)))
+    return (None if found is None else found.verdict.value), why
+
+
+@pytest.mark.parametrize("place", [IN_VARIABLE, IN_WORKSPACE])
+@pytest.mark.parametrize(("ctas", "parts"), [(3, (OWN, NEXT)), (12, (OWN, NEXT, OWN, NEXT))])
+def test_a_barrier_by_the_sign_of_a_word_is_proved(ctas: int, parts: tuple[str, ...], place: str) -> None:
+    assert ask(synchronised(ctas, *parts, place=place), ctas) == ("proved", "")
+
+
+RIGHT = synchronised(5, OWN, NEXT, OWN, NEXT)
+TWINS = {
+    "a relaxed addition": (RIGHT.replace("add.release", "add.relaxed"), "releases nothing"),
+    "a relaxed load": (RIGHT.replace("ld.acquire", "ld.relaxed"), "acquires nothing"),
+    "the scope of a CTA": (RIGHT.replace("release.gpu", "release.cta"), ""),
+    "no barrier of the CTA before": (RIGHT.replace("bar.sync 0;\n@%one", "@%one"), ""),
+    "no barrier between": (synchronised(5, OWN, NEXT + OWN, NEXT), ""),
+    "one CTA too few": (synchronised(5, OWN, NEXT, first=TOP - 3), "two signals of one word are not ordered"),
+    "one CTA too many": (synchronised(5, OWN, NEXT, first=TOP - 5), "does not end"),
+    "a number of which more is asked": (
+        RIGHT.replace("xor.b32 %r7, %r6, %r5;", "xor.b32 %r7, %r6, %r5;\nst.global.u32 [%a3], %r5;"), "",
+    ),
+    "another addition of which more is asked": (
+        RIGHT.replace(
+            "ret; }", "atom.relaxed.gpu.global.add.u32 %r5, [%a2], 0;\nst.relaxed.gpu.global.u32 [%a3], %r5;\nret; }"
+        ), "",
+    ),
+    "a number of which less is asked": (RIGHT.replace("setp.gt.s32 %p, %r7, -1", "setp.eq.u32 %p, %r7, 0"), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_barrier_by_the_sign_of_a_word_that_is_wrong_is_not(name: str) -> None:
+    text, why = TWINS[name]
+    found = ask(text, 5)
+    assert found[0] is None
+    assert why in found[1]
+
+
+def test_who_waits_at_a_barrier_has_to_be_resident() -> None:
+    assert ask(synchronised(3, OWN, NEXT), 3, cooperative=False)[0] is None
+
+
+def is_barrier(amounts: list[int], rounds: int) -> bool:
+    """Whether CTAs that add these amounts, each as often, meet as often: every order of their steps is tried."""
+    start = (0, tuple((0, 0) for _ in amounts))  # the word; of each CTA twice its rounds, and what it drew
+    todo, seen = [start], {start}
+    while todo:
+        word, ctas = todo.pop()
+        moved = False
+        for k, (steps, drawn) in enumerate(ctas):
+            if steps == 2 * rounds:
+                continue
+            if steps % 2 == 0:
+                after = (word + amounts[k]) % (1 << 32), (steps + 1, word)
+            elif (word ^ drawn) >> 31:
+                if any(other < steps for other, _ in ctas):
+                    return False  # it goes on before all have come
+                after = word, (steps + 1, 0)
+            else:
+                continue
+            moved = True
+            following = after[0], (*ctas[:k], after[1], *ctas[k + 1 :])
+            if following not in seen:
+                seen.add(following)
+                todo.append(following)
+        if not moved and any(steps < 2 * rounds for steps, _ in ctas):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.daily(days=6)
+def test_barriers_that_are_proved_meet_in_every_order_of_steps(seed: int) -> None:
+    random = Random(seed)
+    ctas, rounds, other = random.choice((2, 3, 4)), random.choice((1, 2, 3)), random.choice((1, 1, 2, 3, TOP))
+    first = TOP - (ctas - 1) * other + random.choice((0, 0, 0, -1, 1, TOP, 7))
+    text = synchronised(ctas, *((OWN, NEXT) * 2)[: rounds + 1], first=first, other=other)
+    right = is_barrier([first % (1 << 32)] + [other] * (ctas - 1), rounds)
+    found, why = ask(text, ctas)
+    assert found is None or right, why
+    plain = other < TOP and first == TOP - (ctas - 1) * other
+    assert found == "proved" or not plain, why
