@@ -48,6 +48,8 @@ class Plan:
     """What the first CTA under a lock does that finds 0 in its word: ``exch`` or ``store`` of 1 there."""
     counted: int = 1
     """What it stores."""
+    clears: bool = False
+    """Whether the last section stores 0 there again."""
     work: tuple[str, ...] = ("load common", "store common")
     barrier_after: bool = True
     fence: str = ""
@@ -94,6 +96,7 @@ def generate(rng: random.Random) -> Plan:
         {"barrier_after": False},
         {"around": True},
         {"counts": rng.choice(["", "exch", "store"]), "counted": rng.choice([1, 1, 2])},
+        {"clears": True},
         {"locks": rng.choice([1, 2]), "ctas": rng.choice([2, 3, 4])},
         {"before": (rng.choice(["load common", "store own", "store common", "load next"]),)},
         {"after": (rng.choice(["load common", "store own", "store common", "load next"]),)},
@@ -179,6 +182,8 @@ def _section(plan: Plan, k: int) -> Iterator[str]:
         yield _access(place)
     if plan.barrier_after:
         yield "bar.sync 0;"
+    if plan.clears and k == plan.again:
+        yield "@%z st.global.u32 [%a7], 0;"
     for lock in reversed(locks):
         yield from _release(plan, k, lock)
 
@@ -386,7 +391,7 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
     first = cta % 2 if plan.nested == "two" else 0
     locks = [f"inner{first}", f"inner{1 - first}"] if plan.nested else [f"lock{lock}"]
     yield from map(access, plan.before)
-    for _ in range(1 + plan.again):
+    for k in range(1 + plan.again):
         for word in locks:
             if plan.around:
                 yield ("bar",)
@@ -409,6 +414,8 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
         yield from map(access, plan.work)
         if plan.barrier_after:
             yield ("bar",)
+        if plan.clears and leads and k == plan.again:
+            yield "store", f"count{lock}", "0"
         for word in reversed(locks):
             if plan.fence:
                 yield "fence", plan.fence

@@ -82,7 +82,7 @@ class _Executions:
     limit: Limit
     shapes: dict[object, int] = field(default_factory=dict)
     values: dict[Word, dict[int, None]] = field(default_factory=dict)
-    """What guarded words may hold."""
+    """What guarded words, which some cluster writes, may hold."""
     loads: dict[int, set[Word]] = field(default_factory=dict)
     """By cluster, the words of given contents that it loads."""
     found: dict[tuple[int, tuple[tuple[Word, int], ...]], Locking] = field(default_factory=dict)
@@ -132,12 +132,16 @@ class _Executions:
             values = self.values.get(word, {first.first: None})
             if value is None or len({**values, value: None}) > MAX_VALUES or not _is_whole(one, word):
                 continue
-            if value not in values or word in self.values:
+            if word in self.values or _writes(one, word):
                 self.values[word] = {**values, value: None}
             kept.append(range(at, at + size))
         written = given_and_written(self.module, self.launch, one.accesses, one.memory, kept)
         if written:
             raise Written(written)
+
+
+def _writes(one: Locking, word: Word) -> bool:
+    return bool((one.accesses.writes & (one.accesses.starts == word[0])).any())
 
 
 def _is_whole(one: Locking, word: Word) -> bool:

@@ -66,6 +66,9 @@ def test_values_that_clusters_leave_are_found_again() -> None:
     # Two sections of a cluster: the value in the second one is not that of the first one.
     plan = replace(RIGHT["a word that tells the first"], again=True)
     assert "takes several locks" in answer(plan)
+    # What it leaves is what was there at first, but not what others find between the two.
+    assert "takes several locks" in answer(replace(plan, clears=True))
+    assert answer(Plan(counts="store", clears=True)) == "proved"
 
 
 @pytest.mark.daily
