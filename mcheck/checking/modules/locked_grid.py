@@ -33,7 +33,7 @@ What is found in a pair need not be so in the grid. Then the two clusters are fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -68,6 +68,8 @@ from mcheck.simt.trace_extraction import ClusterTrace
 SAID = "all {} clusters take locks in one order, and what they share is accessed under them"
 MAX_VALUES = 4
 """Maximum number of values of a guarded word."""
+MANY = 64
+"""The number of executions from which on those that take other locks count as different."""
 NO_LOCKS = "no cluster takes a lock"
 
 FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
@@ -203,6 +205,15 @@ def _ordered(launch: Launch, done: _Executions) -> _LockedClusters:
     return _LockedClusters(launch, executions, orders, {word: found.first for word, found in initial.items()})
 
 
+def _side(executions: Sequence[Locking]) -> Side:
+    """The executions to choose pairs from. Of many those with the same locks are a kind of their own: they access the
+    same places under them, which are compared once, but more pairs are followed.
+    """
+    if len(executions) <= MANY:
+        return Side(executions)
+    return Side([replace(one, shape=(one.shape, tuple(each.address for each in one.code))) for one in executions])
+
+
 def takes_locks(module: Module) -> bool:
     """Whether a module may take locks."""
     swaps = (s.opcode for f in module.functions.values() for s in f.body if s.kind is Kind.ATOMIC)
@@ -216,7 +227,7 @@ def answer_locked(module: Module, launch: Launch, follow: FollowTrace, limit: Li
     if not takes_locks(module):
         raise NotCounted(NO_LOCKS, counter=False)
     found = _find_clusters(module, launch, limit)
-    pairs = choose_pairs(Side(found.executions), found.orders, limit)
+    pairs = choose_pairs(_side(found.executions), found.orders, limit)
     answers: list[Answer] = []
     for number, (i, j, links) in enumerate(pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(pairs)} of clusters")
