@@ -25,6 +25,7 @@ from mcheck.checking.modules.closed_boxes import find_closed_box
 from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.followed_clusters import Follow, Followed
 from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.locked_grid import answer_locked
 from mcheck.checking.modules.looking_grid import answer_looking
 from mcheck.checking.modules.residency import with_residency
 from mcheck.checking.modules.signalled_grid import answer_signalled
@@ -237,16 +238,19 @@ def _answer_from_pairs(
     def look(share: Limit) -> Answer | None:
         return answer_looking(module, launch, follow_pair, share)
 
+    def lock(share: Limit) -> Answer | None:
+        return answer_locked(module, launch, follow_pair, share)
+
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
     why: NotCounted | None = None
-    for argue in [signal, look] if only_choices else [count, count_in_boxes, signal, look]:
+    for argue in [signal, look, lock] if only_choices else [count, count_in_boxes, signal, look, lock]:
         try:
             given = argue(share)
             if given is not None:
                 return given
         except NotCounted as error:
-            if error.counter and (why is None or argue is not look):
+            if error.counter and (why is None or argue not in (look, lock)):
                 why = error
         except TimeOut:
             return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)

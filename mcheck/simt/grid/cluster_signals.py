@@ -34,8 +34,10 @@ from mcheck.simt.grid.synchronisations import (
     read_synchronisation,
     synchronisation_of,
 )
-from mcheck.simt.trace_extraction import ClusterTrace
+from mcheck.simt.trace_extraction import ClusterTrace, PathRules
 from mcheck.simt.traces.address_names import KernelTerms
+
+WAITS = PathRules(barrier_waits=True)
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ def execute_signalling(
     trace, watch = _trace_alone(module, launch, cluster, number, ticket, limit, last, named=named)
     lanes = lanes_of(trace.program)
     told = {k: watch.told[lane] for k, lane in enumerate(lanes.tolist()) if lane in watch.told}
-    reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket, told=told)
+    reader = SignalReader(memory=trace.program.memory, shapes=shapes, ticket=ticket, told=told)
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket", reader.span)
@@ -94,7 +96,7 @@ def _trace_alone(
     wait.
     """
     watch = OthersSignal(launch, (number,), ticket, last=None if last is None else (last,))
-    trace = trace_signalling(module, launch, (cluster,), watch, limit, named=named)
+    trace = trace_signalling(module, launch, (cluster,), watch, limit, replace(WAITS, named=named))
     if len(watch.early) > 1:
         raise NotCounted("several loads decide whether to wait", watch.early[1].span)
     if watch.uses is not None:
@@ -109,14 +111,14 @@ def _trace_alone(
 
 
 def trace_signalling(
-    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit, *,
-    named: bool = False,
+    module: Module, launch: Launch, clusters: Sequence[Coordinates], watch: OthersSignal, limit: Limit,
+    rules: PathRules = WAITS,
 ) -> ClusterTrace:  # fmt: skip
     """What these clusters of a grid do together, if all that they wait for is there; ``watch`` leaves early polls
     out.
     """
     some = replace(launch, group=tuple(clusters))
-    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, barrier_waits=True, named=named)
+    runner, executed, _ = follow_only_path(module, some, limit, watch.restarted, rules)
     recorded = executed.recorded
     drawn = watch.signs | (set(watch.words) if watch.ticket is None else {watch.ticket.address})
     if watch.signs & set(watch.words):
@@ -162,7 +164,7 @@ def with_threads(program: Program, threads: tuple[Thread, ...]) -> Program:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reader(AccessReader):
+class SignalReader(AccessReader):
     """Collects the accesses of one execution, the draw of its ticket, its signals and its waits."""
 
     ticket: Counter | None

@@ -69,14 +69,21 @@ def _relink(
                 case ops.Await(inner=ops.Load() as inner):
                     load = replace(inner, address=Const(other[number]), type=WORD, dsts=(Reg("spun"),))
                     yield replace(op, inner=load, compare=("==", Const(1)))
+                case ops.Await(inner=ops.Atomic() as inner):  # a lock
+                    yield _wait_like(inner, other[number])
                 case ops.Atomic() if one.waits:  # of the number that was drawn
-                    sem = "acquire" if op.sem in ("acquire", "acq_rel") else "relaxed"
-                    load = ops.Load(
-                        dsts=(Reg("spun"),), address=Const(other[number]), type=WORD, sem=sem, scope=op.scope,
-                        space=op.space, span=op.span, text=op.text,
-                    )  # fmt: skip
-                    yield ops.Await(inner=load, compare=("==", Const(1)), span=op.span, text=op.text)
+                    yield _wait_like(op, other[number])
                 case ops.Atomic():
                     yield replace(op, op="exch", address=Const(mine[number]), type=WORD, srcs=(Const(1),))
                 case ops.Store():
                     yield replace(op, address=Const(mine[number]), type=WORD, srcs=(Const(1),))
+
+
+def _wait_like(op: ops.Atomic, word: int) -> ops.Await:
+    """A wait for a word that acquires as an atomic does."""
+    load = ops.Load(
+        dsts=(Reg("spun"),), address=Const(word), type=WORD,
+        sem="acquire" if op.sem in ("acquire", "acq_rel") else "relaxed", scope=op.scope, space=op.space,
+        span=op.span, text=op.text,
+    )  # fmt: skip
+    return ops.Await(inner=load, compare=("==", Const(1)), span=op.span, text=op.text)

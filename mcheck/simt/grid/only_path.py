@@ -10,24 +10,20 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.grid.grid_counter import NotCounted
-from mcheck.simt.trace_extraction import PathRules, Runner, Watcher, follow_paths
+from mcheck.simt.trace_extraction import NOTHING_SHOWN, PathRules, Runner, Watcher, follow_paths
 
 W = TypeVar("W", bound=Watcher)
 LEARNED = "control depends on values that other threads write"
 
 
 def follow_only_path(
-    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W], *, barrier_waits: bool = False,
-    named: bool = False,
-) -> tuple[Runner, Cluster, W]:  # fmt: skip
+    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W], rules: PathRules = NOTHING_SHOWN
+) -> tuple[Runner, Cluster, W]:
     """The only path of the clusters that a launch executes. Raises ``NotCounted`` if there are several, or control
-    depends on what the watch does not hand out; which words they may read is for the caller to see. With
-    ``barrier_waits`` the watch knows of waits around barriers; with ``named`` what is stored is computed even where the
-    module reads nothing.
+    depends on what the watch does not hand out; which words they may read is for the caller to see. By the ``rules``
+    that count loops as waits the watch has to know of these.
     """
-    ways = list(
-        follow_paths(module, launch, limit, make_watch, rules=PathRules(named=named, barrier_waits=barrier_waits))
-    )
+    ways = list(follow_paths(module, launch, limit, make_watch, rules=rules))
     if len(ways) != 1:
         raise NotCounted("control depends on data, or on the order of threads")
     _, executed, _ = ways[0]

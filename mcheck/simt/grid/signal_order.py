@@ -340,6 +340,8 @@ def order_signals(
     codes: Sequence[tuple[Synchronisation, ...]], initial: Mapping[int, int], *, any_value: bool = False
 ) -> SignalOrder:
     """The order of all signals. Raises ``NotCounted`` if there are executions with another one."""
+    for one in (one for code in codes for one in code if one.taken is not None):
+        raise NotCounted("clusters take locks", one.span)
     found = SignalOrder(codes, initial, any_value)
     found.check_patterns()
     found.run()

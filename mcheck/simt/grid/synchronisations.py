@@ -2,7 +2,8 @@
 
 A *draw* is a signal, too: an atomic of which the thread asks whether it is the last one. If it is the last one, a wait
 for all others stands behind it: the value that it returns says that they were before. A *look* is a load that is not
-repeated, of whose value something depends: a wait that may not wait.
+repeated, of whose value something depends: a wait that may not wait. Who *takes* a lock waits for the value of a free
+one, and leaves another.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Synchronisation:
     """Of a draw, from where on it acquires."""
     sign: Sign | None = None
     """Of an atomic of whose result the sign is asked, that sign."""
+    taken: int | None = None
+    """Of a wait that takes a lock, what it leaves."""
     span: Span | None = None
 
     @property
@@ -88,6 +91,8 @@ def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None
         return None
     if ticket is not None and inner.address.value == ticket.address:
         return None
+    if isinstance(op, ops.Await) and isinstance(inner, ops.Atomic):
+        return _take_of(op, inner)
     if isinstance(inner, ops.Store | ops.Atomic):
         value = inner.srcs[0]
         if op is not inner or len(inner.srcs) != 1 or not isinstance(value, Const):
@@ -103,6 +108,22 @@ def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None
     if not isinstance(bound, Const):
         return None
     return Synchronisation(inner.address.value, inner.type, bound.value, test, span=op.span)
+
+
+def _take_of(op: ops.Await, inner: ops.Atomic) -> Synchronisation | None:
+    """The taking of a lock that an atomic is which is repeated until it succeeds, without its place."""
+    if op.followed or op.compare is None or inner.op not in ("cas", "exch"):
+        return None
+    (test, free), taken, found = op.compare, inner.srcs[-1], inner.srcs[0]
+    if test != "==" or not isinstance(free, Const) or not isinstance(taken, Const) or not isinstance(found, Const):
+        return None
+    top = 1 << 8 * type_size(inner.type)
+    if (inner.op == "cas" and (found.value - free.value) % top) or (taken.value - free.value) % top == 0:
+        return None
+    assert isinstance(inner.address, Const)
+    return Synchronisation(
+        inner.address.value, inner.type, free.value % top, test, updates=True, taken=taken.value % top, span=op.span
+    )
 
 
 def _is_strong(inner: Access) -> bool:

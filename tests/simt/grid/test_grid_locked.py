@@ -1,0 +1,134 @@
+"""Grids whose clusters take locks: what pairs of clusters say of all, and when they say nothing."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.lock_order import order_locks
+from mcheck.simt.grid.synchronisations import Synchronisation
+from tests.fuzz.locked_grids import RIGHT, Plan, answer, generate, judge
+
+LOCK, OTHER = 0x100, 0x104
+FENCES = {
+    "take": "relaxed.gpu",
+    "fence_after": "fence.acq_rel.gpu",
+    "fence": "fence.acq_rel.gpu",
+    "order": "relaxed.gpu",
+}
+QUICK = {
+    "fences", "a loop of all threads", "a word under each of two locks", "two sections", "a lock inside",
+    "nothing releases", "a narrow fence behind the taking", "a store behind the release",
+    "no barrier behind the taking", "the row of another lock", "a lock that is not released", "two orders of two locks",
+}  # fmt: skip
+
+BROKEN = {
+    "nothing acquires": (Plan(take="relaxed.gpu"), "race", "without a fence"),
+    "nothing releases": (Plan(order="relaxed.gpu"), "race", "without a fence"),
+    "a narrow fence behind the taking": (Plan(**{**FENCES, "fence_after": "fence.acq_rel.cta"}), "race", ""),
+    "a narrow fence ahead of the release": (Plan(**{**FENCES, "fence": "fence.acq_rel.cta"}), "race", ""),
+    "an atomic of the wrong scope": (Plan(take="acq_rel.cta"), "race", ""),
+    "a weak release": (Plan(release="weak"), "race", ""),
+    "no barrier behind the taking": (Plan(barrier=False), "race", "left open"),
+    "no barrier ahead of the release": (Plan(barrier_after=False), "race", "left open"),
+    "a store behind the release": (Plan(after=("store common",)), "race", "left open"),
+    "a load ahead of the lock": (Plan(before=("load common",)), "race", "left open"),
+    "the row of another lock": (Plan(ctas=4, locks=2, work=("load common", "store next")), "race", "left open"),
+    "a word that tells the first, loaded without the lock": (
+        Plan(counts="exch", take="relaxed.gpu", fence_after="fence.acq_rel.cta"), "race", ""
+    ),
+    "a lock that is not released": (Plan(skips=0), "stuck", "not released"),
+    "a value that is not free": (Plan(freed=2), "stuck", "not free at first, or released by another value"),
+    "two orders of two locks": (Plan(ctas=2, nested="two"), "stuck", "in different orders"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.daily) for n in RIGHT])
+def test_pairs_prove_a_right_grid(name: str) -> None:
+    assert judge(RIGHT[name]) == "fine"
+    assert answer(RIGHT[name]) == "proved"
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.daily) for n in BROKEN])
+def test_pairs_leave_a_wrong_grid_open(name: str) -> None:
+    plan, wrong, why = BROKEN[name]
+    assert judge(plan) == wrong
+    found = answer(plan)
+    assert found != "proved"
+    assert why in found
+
+
+def test_values_that_clusters_leave_are_found_again() -> None:
+    assert answer(Plan(counts="exch", counted=2)) == "proved"
+    # Two sections of a cluster: the value in the second one is not that of the first one.
+    plan = replace(RIGHT["a word that tells the first"], again=True)
+    assert "takes several locks" in answer(plan)
+    # What it leaves is what was there at first, but not what others find between the two.
+    assert "takes several locks" in answer(replace(plan, clears=True))
+    assert answer(Plan(counts="store", clears=True)) == "proved"
+
+
+@pytest.mark.daily
+def test_many_clusters_are_proved() -> None:
+    assert answer(Plan(ctas=24, locks=3, counts="store")) == "proved"
+
+
+@pytest.mark.daily
+def test_random_grids_are_judged_by_orders_of_threads() -> None:
+    rng = random.Random(20)
+    answers = [(plan, answer(plan), judge(plan)) for plan in (generate(rng) for _ in range(60))]
+    assert [one for one in answers if one[1] == "proved" and one[2] != "fine"] == []
+    assert sum(found == "proved" for _, found, _ in answers) > 20
+
+
+def take(lock: int, place: int, point: int | None = 0) -> Synchronisation:
+    return Synchronisation(lock, "u32", 0, "==", place, point, updates=True, taken=1)
+
+
+def release(lock: int, place: int, point: int | None = 9) -> Synchronisation:
+    return Synchronisation(lock, "u32", 0, place=place, point=point)
+
+
+def test_the_sections_of_two_clusters_come_in_all_orders() -> None:
+    once = take(LOCK, 0), release(LOCK, 1)
+    twice = *once, take(LOCK, 2), release(LOCK, 3, 10)
+    orders = order_locks([once, twice, (take(OTHER, 0), release(OTHER, 1))], [0, 1, 2], {LOCK: 0, OTHER: 0})
+    assert set(orders.links(0, 1)) == {
+        ((1, 0), (0, 0, 0, 1)),
+        ((1, 1), (0, 1, 1, 0)),
+        ((0, 1), (1, 0, 1, 0)),
+    }
+    assert orders.links(0, 2) == (((0, 0), (0, 0)),)
+    assert orders.links(1, 1) == ()
+
+
+def test_clusters_take_locks_in_one_order() -> None:
+    inside = take(LOCK, 0), take(OTHER, 1), release(OTHER, 2), release(LOCK, 3)
+    outside = take(OTHER, 0), take(LOCK, 1), release(LOCK, 2), release(OTHER, 3)
+    behind = take(OTHER, 0), release(OTHER, 1), take(LOCK, 2), release(LOCK, 3)
+    first = {LOCK: 0, OTHER: 0}
+    assert order_locks([inside, behind], [0, 1], first).links(0, 1)
+    with pytest.raises(NotCounted, match="in different orders"):
+        order_locks([inside, outside], [0, 1], first)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ((take(LOCK, 0, None), release(LOCK, 1)), "without a fence"),
+        ((take(LOCK, 0), release(LOCK, 1, None)), "without a fence"),
+        ((take(LOCK, 0, 5), release(LOCK, 1, 4)), "before what its section has acquired"),
+        ((take(LOCK, 0), take(LOCK, 1), release(LOCK, 2)), "that it holds"),
+        ((take(LOCK, 0),), "not released"),
+        ((release(LOCK, 0),), "does not hold it"),
+        ((replace(take(LOCK, 0), value=3), replace(release(LOCK, 1), value=3)), "not free at first"),
+        ((take(LOCK, 0), replace(release(LOCK, 1), value=1)), "released by another value"),
+        ((take(LOCK, 0), replace(release(LOCK, 1), adds=True)), "otherwise than by locks"),
+    ],
+)
+def test_what_is_no_section_is_refused(code: tuple[Synchronisation, ...], why: str) -> None:
+    with pytest.raises(NotCounted, match=why):
+        order_locks([code], [0], {LOCK: 0})
