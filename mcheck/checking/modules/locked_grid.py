@@ -46,7 +46,6 @@ from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir.memory import MemoryMap
 from mcheck.isa.kinds import Kind
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import (
@@ -123,13 +122,12 @@ class _Executions:
 
     def _guard(self, one: Locking) -> None:
         """Add the values that a cluster leaves in words that it writes."""
-        memory = MemoryMap(one.memory)
         locks = {each.address for each in one.code}
         kept = [range(each.address, each.address + each.size) for each in one.code]
         for (at, size), value in one.left.items():
             if at in locks:
                 continue
-            word, first = (at, size), counter_at(self.launch, memory, at, size)
+            word, first = (at, size), counter_at(one.places, at, size)
             assert first is not None
             values = self.values.get(word, {first.first: None})
             if value is None or len({**values, value: None}) > MAX_VALUES or not _is_whole(one, word):
@@ -137,7 +135,7 @@ class _Executions:
             if word in self.values or _writes(one, word):
                 self.values[word] = {**values, value: None}
             kept.append(range(at, at + size))
-        written = given_and_written(self.module, self.launch, one.accesses, one.memory, kept)
+        written = given_and_written(one, kept)
         if written:
             raise Written(written)
 
@@ -183,11 +181,10 @@ def _find_clusters(module: Module, launch: Launch, limit: Limit) -> _LockedClust
 
 def _ordered(launch: Launch, done: _Executions) -> _LockedClusters:
     executions = tuple(done.found.values())
-    memory = MemoryMap(executions[0].memory)
     words = {(one.address, one.size): one for each in executions for one in each.code}
     initial: dict[Word, Counter] = {}
     for (at, size), one in words.items():
-        found = counter_at(launch, memory, at, size)
+        found = counter_at(executions[0].places, at, size)
         if found is None:
             raise NotCounted("the initial value of a lock is not given", one.span)
         initial[at, size] = found

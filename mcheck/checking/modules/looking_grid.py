@@ -1,29 +1,34 @@
 """Proofs for grids whose clusters look at each other's words and do the same whatever they find: scans with decoupled
 look-back.
 
-A cluster says in a word of its own how far it is, by a status beside a value: nothing yet, the sum of its tile, the sum
-of all tiles up to it. Others look at the words of the clusters before them, one after the other or a warp's width at a
-time, wait where there is nothing yet, and stop at the first one that has the sum of all. Where they stop differs from
-execution to execution. But status and value come in one access, so nothing else is shared.
+A cluster says in a word of its own how far it is, by a status: nothing yet, the sum of its tile, the sum of all tiles
+up to it. Others look at the words of the clusters before them, one after the other or a warp's width at a time, wait
+where there is nothing yet, and stop at the first one that has the sum of all. Where they stop differs from execution
+to execution. But the value is in the same word, or in one beside it that is accessed as a vector with it, or it is
+loaded only after a status that says that it is there.
 
 *Conditions.* They are checked for every cluster of the grid, by executing each alone, in their order.
 
 1. Words that clusters look at have a known initial value, are stored to by strong stores or exchanges of one cluster
    each, are looked at by strong loads of later clusters, all at scope gpu or wider, of the whole word. Nothing else
-   accesses them (``mcheck.simt.grid.word_values``).
+   accesses them (``mcheck.simt.grid.word_values``). Each element of a vector is a word (8.2.4).
 2. Whatever such words hold of all that is stored to them, what a cluster does otherwise is the same: it computes, and
    its ways meet again (``mcheck.simt.grid.warp_exploration``). Everything else that it may learn from others is
-   refused, but draws of tickets (``mcheck.checking.modules.signalled_grid``, 2). What the launch says of the contents
-   of memory that clusters write is forgotten.
+   refused, but draws of tickets (``mcheck.checking.modules.signalled_grid``, 2), and loads of bytes that are published
+   with what it has found, behind a fence or an acquire (``mcheck.simt.grid.published_cells``). Nobody but the cluster
+   that publishes such bytes writes them. What the launch says of the contents of memory that clusters write is
+   forgotten.
 3. A thread that looks at a word again and again stops to once all words that it looks at have their last values.
 4. The launch is cooperative, or the order of the clusters is that of their tickets: who waits for a cluster with an
    earlier ticket waits for one that is running.
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
 
-*The argument.* Looks and stores to words are morally strong with each other (8.7), so they are no race (8.7.1). Leave
-them out, in any execution: what is left of each cluster is what is found here (2). Order may have been lost, so it is
-enough that there is no race in what is left, in any pair of clusters, or in one. Of all pairs those suffice in which
-each kind of conflict occurs, as for clusters that signal (``mcheck.simt.grid.signalled_conflicts``).
+*The argument.* Looks and stores to words are morally strong with each other (8.7), so they are no race (8.7.1). Loads
+of published bytes come behind all that is ever written there, so they are none either, and what they return decides
+nothing. Leave all of these out, in any execution: what is left of each cluster is what is found here (2). Order may
+have been lost, so it is enough that there is no race in what is left, in any pair of clusters, or in one. Of all pairs
+those suffice in which each kind of conflict occurs, as for clusters that signal
+(``mcheck.simt.grid.signalled_conflicts``).
 
 All waits end: of the clusters that do not, take the first one in their order. Those before it have ended (4: they are
 running), so their words have their last values, which looks return from some time on, and by 3 no thread of it looks

@@ -43,6 +43,8 @@ def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand],
         back = {v: loop.returns({**given, **env, target.index: v}) for v in test.examples}
         examples = {test.holds(v): v for v in test.examples}
         fails = {test.holds(v) for v in test.examples if back[v]}
+        if not fails and len(examples) > 1:
+            continue  # nothing is repeated, whatever the result
         if not _decides_alone(loop, place, {**given, **env}, examples, fails):
             continue
         alone = reads_only_at(function, target, place, place)

@@ -97,7 +97,7 @@ class OwnContents(OthersSignal):
         found = [
             (at, size) for at in places.tolist()
             if any((at, size) in held for held in self.held)
-            or counter_at(self.launch, self.compiler.places.memory, at, size) is not None
+            or counter_at(self.compiler.places, at, size) is not None
         ]  # fmt: skip
         if len(found) > MAX_WORDS:
             raise NotCounted(f"a cluster accesses more than {MAX_WORDS} words of given contents")

@@ -64,6 +64,17 @@ def anything(bits: int, shape: tuple[int, ...]) -> Bits:
     return Bits(np.zeros(shape, np.uint64), np.full(shape, low_mask(bits)))
 
 
+def extend(given: Bits, kind: str) -> Bits:
+    """A value of a type in a register that is wider (9.4.1): with its sign if it has one."""
+    bits = type_bits(kind)
+    if kind[0] != "s" or bits >= 64:
+        return given
+    top, above = np.uint64(1 << bits - 1), EVERY ^ low_mask(bits)
+    value = np.where(given.value & top != 0, given.value | above, given.value)
+    unknown = np.where(given.unknown & top != 0, given.unknown | above, given.unknown)
+    return Bits(value, unknown)
+
+
 def compute(
     statement: ptx.Statement, fetch: Callable[[ptx.Operand], Bits], shape: tuple[int, ...]
 ) -> list[Bits] | None:
@@ -93,7 +104,7 @@ def _compute(
     if not any(one.unknown.any() for one in given):
         if statement.opcode.name in ("div", "rem"):
             return None
-        return [known(np.broadcast_to(r, shape)) for r in function(*(one.value for one in given))]
+        return [known(_spread(r, shape)) for r in function(*(one.value for one in given))]
     data = BY_BIT.get(statement.opcode.name, ())
     if statement.opcode.name == "cvt" and statement.opcode.has("sat"):
         data = ()
@@ -102,13 +113,18 @@ def _compute(
         (result,) = function(*(one.value for one in given))
         wide = np.uint64(EVERY)
         unknown = np.where(some, wide, ZERO)
-        return [Bits(np.broadcast_to(result & ~unknown, shape), np.broadcast_to(unknown, shape))]
+        return [Bits(_spread(result & ~unknown, shape), _spread(unknown, shape))]
     corners = [
         function(*(one.filled if k in data and fills[data.index(k)] else one.value for k, one in enumerate(given)))[0]
         for fills in product((False, True), repeat=len(data))
     ]
     unknown = reduce(np.bitwise_or, (corner ^ corners[0] for corner in corners))
-    return [Bits(np.broadcast_to(corners[0] & ~unknown, shape), np.broadcast_to(unknown, shape))]
+    return [Bits(_spread(corners[0] & ~unknown, shape), _spread(unknown, shape))]
+
+
+def _spread(given: Word, shape: tuple[int, ...]) -> Word:
+    """A result for these lanes, for each of their cases if it has some."""
+    return np.broadcast_to(given, np.broadcast_shapes(np.shape(given), shape))
 
 
 def _move(statement: ptx.Statement, fetch: Callable[[ptx.Operand], Bits]) -> list[Bits] | None:

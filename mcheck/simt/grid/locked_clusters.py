@@ -18,7 +18,7 @@ from mcheck.ir.def_use import numbers_in
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
-from mcheck.simt.grid.cluster_accesses import Access, global_objects, lanes_of
+from mcheck.simt.grid.cluster_accesses import Access, lanes_of
 from mcheck.simt.grid.cluster_signals import Signalling, SignalReader, trace_signalling, with_threads
 from mcheck.simt.grid.guarded_words import OwnContents, Word
 from mcheck.simt.grid.linked_pair import link_pair
@@ -56,7 +56,7 @@ def execute_locking(
     left = {word: value if sure else None for word, (value, sure) in watch.held[0].items()}
     locks = {one.address for one in code}
     return Locking(
-        cluster, (shape, reader.thread), reader.accesses(), lanes_of(program), global_objects(program), code,
+        cluster, (shape, reader.thread), reader.accesses(), lanes_of(program), watch.compiler.places, code,
         reader.thread, polls_early=bool(watch.early), last=frozenset(), told={}, seen=(-1, ()), number=number,
         contents=contents, loads=frozenset(word for word in watch.loads if word[0] not in locks), left=left,
     )  # fmt: skip

@@ -7,7 +7,7 @@ bits of registers are known is kept beside their values, for stores to words hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, low_mask, type_bits
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import GRID_SCOPES
@@ -29,12 +29,15 @@ from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.execution.register_reads import places_after
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
 from mcheck.simt.grid.cluster_signals import is_draw, trace_signalling, with_threads
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
 from mcheck.simt.grid.known_bits import EVERY, Bits, anything, compute
 from mcheck.simt.grid.others_signal import OthersSignal
+from mcheck.simt.grid.published_cells import find_published
 from mcheck.simt.grid.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
+from mcheck.simt.grid.warp_states import Case
 from mcheck.simt.grid.word_values import Stored, Words
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.trace_extraction import ClusterTrace
@@ -42,6 +45,8 @@ from mcheck.simt.trace_extraction import ClusterTrace
 MAX_VISITS = 64
 """How often a warp may look at the same words at one place, outside of an exploration."""
 FREE = np.uint8(taint.UNKNOWN)
+SCALARS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)) | {"f32", "f64"}
+"""The types of words."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +65,8 @@ class OthersLook(OthersSignal):
     """How often warps have been taken over, by place, warp and addresses."""
     meets: dict[int, dict[int, int]] = field(default_factory=dict)
     """By the first place of a function, where the ways of its branches meet."""
+    reachable: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    """By the first place of a function and one in it, those that come behind it."""
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument looks, draws, stores to words, and computations."""
@@ -151,24 +158,30 @@ class OthersLook(OthersSignal):
     def _note_stores(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         size = type_size(statement.opcode.type)
         source = statement.operands[2 if statement.kind is Kind.ATOMIC else 1]
+        items = source.items if isinstance(source, ptx.Vector) else (source,)
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             mine = self.compiler.guarded(unit, statement.guard, mask)
             if self.follows and mine.any():
-                place, given = self.bits(unit, statement.place), self.bits(unit, source)
-                width = low_mask(8 * size)
-                for lane in np.flatnonzero(mine).tolist():
-                    if place.unknown[lane]:
-                        raise NotCounted("an address is not known", statement.span)
-                    value = Bits(given.value[lane : lane + 1] & width, given.unknown[lane : lane + 1] & width)
-                    number = self.numbers[int(c.lanes.cluster[lane])]
-                    at = int(to_generic(place.value[lane : lane + 1])[0])
-                    if not GLOBAL_BASE <= at < SHARED_BASE:
-                        continue
-                    self.found.store(number, at, Stored(lane, size, value, statement.span))
+                place = self.bits(unit, statement.place)
+                if place.unknown[mine].any():
+                    raise NotCounted("an address is not known", statement.span)
+                for k, item in enumerate(items):
+                    at = to_generic(place.value) + np.uint64(k * size)
+                    c.span = statement.span
+                    self._store(c, mine, at, size, self.bits(unit, item))
             return step(c, mask)
 
         return run
+
+    def _store(self, c: Cluster, mine: Mask, places: Word, size: int, given: Bits) -> None:
+        """Lanes store to words."""
+        width = low_mask(8 * size)
+        for lane in np.flatnonzero(mine).tolist():
+            value = Bits(given.value[lane : lane + 1] & width, given.unknown[lane : lane + 1] & width)
+            number, at = self.numbers[int(c.lanes.cluster[lane])], int(places[lane])
+            if GLOBAL_BASE <= at < SHARED_BASE:
+                self.found.store(number, at, Stored(lane, size, value, c.span))
 
     # --- looks --------------------------------------------------------------------------------------------------
 
@@ -203,6 +216,22 @@ class OthersLook(OthersSignal):
 
         return run
 
+    def _reachable(self, unit: Unit, place: int) -> frozenset[int]:
+        """The places in a function to which lanes at this one may come."""
+        key = unit.start, place
+        if key not in self.reachable:
+            todo, found = [place], {place}
+            if any(statement.kind is Kind.INDEXED_BRANCH for statement in unit.function.body):
+                todo, found = [], set(range(len(unit.function.body)))
+            while todo:
+                at = todo.pop()
+                if 0 <= at < len(unit.function.body):
+                    new = set(places_after(unit.function, at)) - found
+                    found |= new
+                    todo += new
+            self.reachable[key] = frozenset(found)
+        return self.reachable[key]
+
     def _explore_warp(self, c: Cluster, unit: Unit, at: int, warp: int, mask: Mask) -> None:
         there = slice(warp * WARP, (warp + 1) * WARP)
         number = self.numbers[int(c.lanes.cluster[warp * WARP])]
@@ -211,17 +240,19 @@ class OthersLook(OthersSignal):
             found = self.bits(unit, operand)
             return Bits(found.value[there], found.unknown[there])
 
-        def look(address: int, size: int, final: bool) -> Bits:
-            where = int(to_generic(np.array([address], np.uint64))[0])
-            return self.found.look(number, where, size, c.span, final=final)
+        def look(address: int, size: int, *, final: bool) -> Sequence[Case]:
+            return self.found.look(number, _generic(address), size, c.span, final=final)
 
         visit = at, warp, tuple(self.bits(unit, _place(unit, at)).value[there].tolist())
         self.visits[visit] = self.visits.get(visit, 0) + 1
         if self.visits[visit] > MAX_VISITS:
             raise NotCounted(ENDLESS, c.span)
         others = (c.status[there] != EXITED) & ~mask[there]
-        stops = set(unit.function.labels.values()) if others.any() else ()
-        explored = Exploration(unit, self.meets[unit.start], base, look, is_look, self.check_time)
+        ahead = [self._reachable(unit, pc - unit.start) for pc in set(c.pc[there][others].tolist())]
+        stops = frozenset[int]().union(*ahead) & set(unit.function.labels.values())
+        explored = Exploration(
+            unit, self.meets[unit.start], base, look, is_look, self.found.reads.update, self.check_time
+        )
         place, state = explored.run(at - unit.start, mask[there], stops)
         if place == at - unit.start:
             raise NotCounted(NOT_FOLLOWED, c.span)
@@ -241,26 +272,35 @@ class OthersLook(OthersSignal):
 def is_look(statement: ptx.Statement) -> bool:
     """Whether a load may be a look."""
     opcode = statement.opcode
-    if statement.kind is not Kind.LOAD or not opcode.is_strong or opcode.vector != 1 or opcode.has("mmio"):
+    if statement.kind is not Kind.LOAD or not opcode.is_strong or opcode.has("mmio"):
         return False
     wide = opcode.has("volatile") or opcode.scope in GRID_SCOPES
-    return wide and opcode.space in ("global", "generic") and opcode.type in ("b32", "u32", "s32", "b64", "u64", "s64")
+    return wide and opcode.space in ("global", "generic") and _is_word(opcode.type)
 
 
 def _is_word_store(statement: ptx.Statement) -> bool:
     """Whether an instruction may store to a word that others look at."""
     opcode = statement.opcode
-    if opcode.vector != 1 or opcode.space not in ("global", "generic"):
+    if opcode.space not in ("global", "generic") or not _is_word(opcode.type):
         return False
     if statement.kind is Kind.STORE:
-        return opcode.is_strong and type_size(opcode.type) <= 8
-    return statement.kind is Kind.ATOMIC and opcode.has("exch") and type_size(opcode.type) <= 8
+        return opcode.is_strong
+    return statement.kind is Kind.ATOMIC and opcode.has("exch") and opcode.vector == 1
+
+
+def _is_word(kind: str) -> bool:
+    """Whether an access, or each element of it, is a scalar (8.2.1), not packed."""
+    return kind in SCALARS
 
 
 def _place(unit: Unit, at: int) -> ptx.Operand:
     """The address of a look, or any operand that is the same each time."""
     statement = unit.function.body[at - unit.start]
     return statement.place if statement.kind is Kind.LOAD else ptx.Immediate(0)
+
+
+def _generic(address: int) -> int:
+    return int(to_generic(np.array([address], np.uint64))[0])
 
 
 def _voted(statement: ptx.Statement) -> ptx.Operand:
@@ -284,12 +324,17 @@ def execute_looking(
     numbers operations. Raises ``NotCounted``, and ``TicketFound``.
     """
     watch = OthersLook(launch, (number,), ticket, found=words, check_time=limit.check)
-    trace = _without_words(trace_signalling(module, launch, (cluster,), watch, limit), words)
+    whole = trace_signalling(module, launch, (cluster,), watch, limit)
+    trace = _without_words(whole, words)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket")
-    return Execution(cluster, shape, reader.accesses(), lanes_of(trace.program), watch.compiler.places)
+    accesses, lanes = reader.accesses(), lanes_of(trace.program)
+    mine = {at: stores for at, stores in words.stored.items() if words.owners[at] == number}
+    for at, cells in find_published(whole.program, lanes, accesses, mine).items():
+        words.publish(at, cells)
+    return Execution(cluster, shape, accesses, lanes, watch.compiler.places)
 
 
 def trace_looking(
@@ -304,13 +349,16 @@ def trace_looking(
 def _without_words(trace: ClusterTrace, words: Words) -> ClusterTrace:
     """The trace without the stores to words."""
 
-    def is_kept(op: Op) -> bool:
-        if not isinstance(op, ops.Store | ops.Atomic) or not isinstance(op.address, Const):
+    def is_kept(op: Op, lane: int) -> bool:
+        if not isinstance(op, ops.Store | ops.Atomic) or not isinstance(op.address, Const | Lanes):
             return True
+        at = op.address.value if isinstance(op.address, Const) else op.address.values[lane]
         strong = op.sem != "weak" and op.scope in GRID_SCOPES and op.proxy == "generic" and op.multimem is None
-        return not strong or op.address.value not in words.stored or (isinstance(op, ops.Atomic) and op.op != "exch")
+        return not strong or at not in words.stored or (isinstance(op, ops.Atomic) and op.op != "exch")
 
-    threads = tuple(replace(t, code=tuple(filter(is_kept, t.code))) for t in trace.program.threads)
+    threads = tuple(
+        replace(t, code=tuple(op for op in t.code if is_kept(op, t.place.lane))) for t in trace.program.threads
+    )
     return replace(trace, program=with_threads(trace.program, threads))
 
 

@@ -4,11 +4,12 @@
     sum += value(word);
     if (status(word) == PREFIX) break;
 
-From a look on, a warp is executed on values of which some bits are known (``known_bits``). Where a branch depends on
-others, both ways are followed, up to the place at which they meet in any case (the immediate post-dominator of the
-branch). There the states are joined: what differs is unknown. Equal states at a branch are followed once, so a loop
-that only repeats a look costs one round. In between, a warp may compute, exchange values, look at words, and fence;
-a way with anything else is refused. So whatever the words hold, the warp does one of the ways that are followed, has no
+From a look on, a warp is executed on values of which some bits are known (``known_bits``), by what the look may have
+found (``warp_states``). Where a branch depends on others, both ways are followed, up to the place at which they meet in
+any case (the immediate post-dominator of the branch). There the states are joined: what differs is unknown. Equal
+states at a branch are followed once, so a loop that only repeats a look costs one round. In between, a warp may
+compute, exchange values, look at words, fence, and load what is published with all that it may have found there; a way
+with anything else is refused. So whatever the words hold, the warp does one of the ways that are followed, has no
 effect on memory meanwhile, and leaves a value that the joined state stands for.
 
 *It ends.* From every branch by which a state may come back the rest of the ways is followed once more, with what each
@@ -22,25 +23,28 @@ they have to be independent: no exchange between lanes is followed there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import low_mask, type_bits
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.module import operand_registers
+from mcheck.ir.scopes import is_grid_fence
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.execution.register_reads import places_after
 from mcheck.simt.grid.grid_counter import NotCounted
-from mcheck.simt.grid.known_bits import EVERY, ONE, ZERO, Bits, anything, compute, known
+from mcheck.simt.grid.known_bits import ONE, ZERO, Bits, anything, compute
+from mcheck.simt.grid.warp_exchanges import remember, shuffle, vote
+from mcheck.simt.grid.warp_looks import look_at, read_published
+from mcheck.simt.grid.warp_states import Lanes, Look, State, join
 
-Lanes = NDArray[np.bool_]
-"""Lanes of a warp."""
 QUIET = frozenset((Kind.SLEEP, Kind.EVENT, Kind.FENCE))
 WARP_WIDE = frozenset((Kind.ACTIVE_MASK, Kind.MATRIX_PRODUCT))
 """Computations of a warp, not of a lane alone."""
@@ -70,33 +74,6 @@ def meeting_places(function: ptx.Function) -> dict[int, int]:
 
 
 @dataclass(slots=True)
-class State:
-    """The registers of a warp that have been written since the exploration began, by row, and in which lanes each is
-    the same, known or not.
-    """
-
-    registers: dict[int, Bits] = field(default_factory=dict)
-    uniform: dict[int, Lanes] = field(default_factory=dict)
-
-    def copy(self) -> State:
-        """A copy."""
-        return State(dict(self.registers), dict(self.uniform))
-
-    def key(self) -> tuple[object, ...]:
-        """Equal for equal states."""
-        found: list[object] = []
-        for row, bits in sorted(self.registers.items()):
-            found += (row, bits.value.tobytes(), bits.unknown.tobytes())
-            if row in self.uniform and self.uniform[row].any():
-                found.append(self.uniform[row].tobytes())
-        return tuple(found)
-
-
-Look = Callable[[int, int, bool], Bits]
-"""What the word of an address and a size may hold, or holds in the end."""
-
-
-@dataclass(slots=True)
 class Exploration:
     """The exploration of the ways of one warp from a place in a function."""
 
@@ -105,7 +82,10 @@ class Exploration:
     base: Callable[[ptx.Operand], Bits]
     """What an operand holds at the beginning, in the lanes of the warp."""
     look: Look
+    """What words may hold, or hold in the end (``final``)."""
     is_look: Callable[[ptx.Statement], bool]
+    read: Callable[[Iterable[int]], None]
+    """Notes that bytes are read which another cluster has published."""
     check_time: Callable[[], None]
     steps: int = 0
     ended: set[tuple[object, ...]] = field(default_factory=set)
@@ -122,7 +102,11 @@ class Exploration:
                 following = self._branch(at, statement, state, mask)
                 if following is None:
                     if not self._free(statement, state, mask):
-                        break  # lanes diverge, by what is known
+                        parted = self._try_apart(at, state, mask)
+                        if parted is None:
+                            break
+                        at, state = parted
+                        continue
                     at, state = self._fork(at, state, mask, final=False, apart=False)
                     continue
                 if following <= at:
@@ -135,7 +119,19 @@ class Exploration:
                 break
             else:
                 at += 1
+        state.settle()
         return at, state
+
+    def _try_apart(self, at: int, state: State, mask: Lanes) -> tuple[int, State] | None:
+        """Let lanes go different ways, which are known, if all of them are followed here: they may load what is
+        published with what they have found.
+        """
+        if not state.acquired.any():
+            return None
+        try:
+            return self._diverge(at, state, mask, final=False, apart=False)
+        except NotCounted:
+            return None
 
     # --- several ways ---------------------------------------------------------------------------------------------
 
@@ -146,18 +142,7 @@ class Exploration:
             raise NotCounted(NOT_FOLLOWED, self.unit.function.body[at].span)
         mixed = not self._same_way(at, state, mask)
         found = self._follow(at, state, mask, end, final=final, apart=apart or mixed)
-        return end, self._join(found, mixed=mixed)
-
-    def _join(self, found: list[State], *, mixed: bool) -> State:
-        """What holds in all of these states; ``mixed``: each lane may be in another one."""
-        joined = found[0]
-        for other in found[1:]:
-            for row in other.registers.keys() | joined.registers.keys():
-                joined.registers[row] = self._row(joined, row).join(self._row(other, row))
-                joined.uniform[row] = self._uniform_row(joined, row) & self._uniform_row(other, row)
-        if mixed:
-            joined.uniform.clear()
-        return joined
+        return end, join(found, self.base_row, mixed=mixed)
 
     def _follow(
         self, at: int, state: State, mask: Lanes, end: int, *, final: bool, apart: bool, only_ends: bool = False
@@ -165,11 +150,12 @@ class Exploration:
         """The states in which lanes come to ``end`` from a place at which they may go several ways; ``only_ends``:
         those do not matter, so nothing is followed of which it is known that it ends.
         """
-        todo, found = [(at, state, -1)], dict[tuple[object, ...], State]()
+        lanes, todo, found = mask, [(at, state, -1)], dict[Hashable, State]()
         numbers, order = dict[tuple[object, ...], int](), nx.DiGraph()
         while todo:
             at, state, before = todo.pop()
             while at != end:
+                mask = lanes & state.here
                 if at >= len(self.unit.function.body):
                     raise NotCounted(NOT_FOLLOWED, self.unit.function.body[-1].span)
                 statement = self.unit.function.body[at]
@@ -200,9 +186,9 @@ class Exploration:
                 elif not apart and not self._same_way(at, state, mask):
                     at, state = self._fork(at, state, mask, final=final, apart=False)
                 else:
-                    taken, stays = self._ways(at, statement)
-                    todo.append((taken, state.copy(), number))
-                    at = stays
+                    taken, *others = self._leave(at, statement, state, mask, apart=apart)
+                    todo += [(place, other, number) for place, other in others]
+                    at, state = taken
             else:
                 found.setdefault(state.key(), state)
         if final and not nx.is_directed_acyclic_graph(order):
@@ -219,12 +205,28 @@ class Exploration:
         assert statement.guard is not None
         if end == END:
             raise NotCounted(NOT_FOLLOWED, statement.span)
-        takes = self._guard(statement.guard, state)
+        takes = state.settled(self._guard(statement.guard, state))
         taken, stays = self._ways(at, statement)
         for place, some in ((taken, mask & (takes.value != 0)), (stays, mask & (takes.value == 0))):
             ways = self._follow(place, state.copy(), some, end, final=final, apart=apart)
-            state = self._join(ways, mixed=apart)
+            state = join(ways, self.base_row, mixed=apart)
         return end, state
+
+    def _leave(
+        self, at: int, statement: ptx.Statement, state: State, mask: Lanes, *, apart: bool
+    ) -> list[tuple[int, State]]:
+        """The ways from a branch that are possible, with what each tells of what the lanes have found."""
+        guard = statement.guard
+        assert guard is not None
+        row, held = self.unit.frame + guard.register.index, self._row(state, self.unit.frame + guard.register.index)
+        found = []
+        for place, holds in zip(self._ways(at, statement), (True, False), strict=True):
+            other = state.copy()
+            if other.restrict(row, holds != guard.negated, held, mask, apart=apart):
+                found.append((place, other))
+        if not found:
+            raise NotCounted(NOT_FOLLOWED, statement.span)
+        return found
 
     def _check_end(self, at: int, state: State, mask: Lanes, end: int, *, apart: bool) -> None:
         """Check that all ways from a branch end once the words hold their last values. Raises ``NotCounted``."""
@@ -245,63 +247,74 @@ class Exploration:
         if not self.steps % 256:
             self.check_time()
         kind = statement.kind
+        if kind is Kind.FENCE and statement.guard is None and self._acquires(statement):
+            state.acquired = state.acquired | mask
         if kind in QUIET:
             return True
         results: list[Bits] | None
         same = np.zeros_like(mask)
-        mine = mask
-        if statement.guard is not None:
-            guard = self._guard(statement.guard, state)
-            mine = mask & ((guard.value != 0) | (guard.unknown != 0))
+        guard = None if statement.guard is None else self._guard(statement.guard, state)
+        mine = mask if guard is None else mask & ((guard.value != 0) | (guard.unknown != 0))
         if kind in WARP_WIDE:
             return False
         if statement.only_computes:
-            results = compute(statement, lambda o: self._operand(o, state), (WARP,))
+            results = compute(statement, lambda o: self._cases(o, state), (WARP,))
             carries = statement.opcode.name in CARRIES
-            if statement.guard is None and not carries and self._reads_same(statement, state, mask):
+            if guard is None and not carries and self._reads_same(statement, state, mask):
                 same = mask
         elif self.is_look(statement):
-            if statement.guard is not None and (guard.unknown[mask] != 0).any():
+            if guard is not None and (state.settled(guard).unknown[mask] != 0).any():
                 return False
-            results = self._load(statement, state, mine, final=final)
+            mine = mine if mine.ndim < 2 else np.asarray((mine & state.alive).any(axis=0))
+            guard = None if guard is None else state.settled(guard)
+            address = self._operand(statement.place, state)
+            results = look_at(statement, address, state, mine, partial(self.look, final=final))
             if results is None:
                 return False
             if int(np.count_nonzero(mine)) == 1:
                 same = mine
+        elif kind is Kind.LOAD:
+            op = operation_template(self.unit.function, statement)
+            reads = read_published(op, self._cases(statement.place, state), state, mine)
+            if reads is None:
+                return False
+            self.read(reads)
+            results = None
         elif kind in (Kind.SHUFFLE, Kind.VOTE, Kind.WARP_REDUCTION, Kind.MATCH, Kind.WARP_BARRIER):
-            if apart or statement.guard is not None or not self._all_come(statement, state, mask):
+            if apart or guard is not None or not self._all_come(statement, state, mask):
                 return False
             results, everywhere = self._exchange(statement, state, mask)
             same = mask if everywhere else same
         else:
             return False
+        told = None
+        if kind is Kind.VOTE:
+            told = remember(_mode(statement), self._cases(statement.operands[1], state), mask)
+        self._write(statement, state, results, mine, guard, same)
+        if told is not None and statement.defs:
+            state.votes[self.unit.frame + statement.defs[0].index] = told
+        return True
+
+    def _write(
+        self, statement: ptx.Statement, state: State, results: list[Bits] | None, mine: Lanes, guard: Bits | None,
+        same: Lanes,
+    ) -> None:  # fmt: skip
+        """Write the results of an instruction, ``None`` if nothing is known of them, in these lanes."""
         targets = statement.defs
         if results is None or len(results) != len(targets):
             results = [anything(64, (WARP,)) for _ in targets]
         for register, result in zip(targets, results, strict=True):
             row, width = self.unit.frame + register.index, low_mask(type_bits(register.type) or 64)
-            made = Bits(
-                np.broadcast_to(result.value & width, (WARP,)), np.broadcast_to(result.unknown & width, (WARP,))
-            )
+            shape = np.broadcast_shapes(result.value.shape, (WARP,))
+            made = Bits(np.broadcast_to(result.value & width, shape), np.broadcast_to(result.unknown & width, shape))
             before = self._row(state, row)
-            if statement.guard is not None:
+            if guard is not None:
                 made = made.where(guard.unknown == 0, made.join(before))
-            state.registers[row] = made.where(mine, before)
-            state.uniform[row] = same
-        return True
+            state.write(row, made.where(mine, before), same)
 
-    def _load(self, statement: ptx.Statement, state: State, mine: Lanes, *, final: bool) -> list[Bits] | None:
-        address = self._operand(statement.place, state)
-        if (address.unknown[mine] != 0).any():
-            return None
-        size = type_bits(statement.opcode.type) // 8
-        value, unknown = np.zeros(WARP, np.uint64), np.zeros(WARP, np.uint64)
-        for lane in np.flatnonzero(mine).tolist():
-            held = self.look(int(np.broadcast_to(address.value, (WARP,))[lane]), size, final)
-            value[lane], unknown[lane] = held.value[0], held.unknown[0]
-        if statement.opcode.type[0] == "s" and size < 8:
-            return None
-        return [Bits(value, unknown)]
+    def _acquires(self, statement: ptx.Statement) -> bool:
+        """Whether a fence acquires what other clusters have released."""
+        return is_grid_fence(operation_template(self.unit.function, statement))
 
     def _all_come(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
         """Whether the lanes that an instruction is for are those that are here."""
@@ -313,59 +326,11 @@ class Exploration:
     def _exchange(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
         """The results of an exchange between lanes, and whether all get the same one."""
         if statement.kind is Kind.VOTE:
-            return self._vote(statement, state, mask)
+            return [vote(_mode(statement), self._operand(statement.operands[1], state), mask)], True
         if statement.kind is Kind.SHUFFLE:
-            return self._shuffle(statement, state, mask)
+            given, by, clamps = (self._operand(o, state) for o in statement.operands[1:4])
+            return shuffle(statement, given, by, clamps, mask)
         return None, statement.kind is Kind.WARP_REDUCTION
-
-    def _vote(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
-        given = self._operand(statement.operands[1], state)
-        unknown = np.broadcast_to(given.unknown != 0, mask.shape) & mask
-        yes = np.broadcast_to(given.value != 0, mask.shape) & mask & ~unknown
-        no = mask & ~yes & ~unknown
-        whole = np.zeros(WARP, np.uint64)
-        mode = statement.opcode.choice(("any", "all", "uni", "ballot"))
-        if mode == "ballot":
-            bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
-            value, doubt = np.bitwise_or.reduce(bits[yes], initial=0), np.bitwise_or.reduce(bits[unknown], initial=0)
-            return [Bits(whole + np.uint64(value), whole + np.uint64(doubt))], True
-        sure: bool | None = None
-        if mode == "any":
-            sure = True if yes.any() else None if unknown.any() else False
-        elif mode == "all":
-            sure = False if no.any() else None if unknown.any() else True
-        elif yes.any() and no.any():
-            sure = False
-        elif not unknown.any():
-            sure = True
-        return [anything(1, (WARP,)) if sure is None else known(whole + np.uint64(sure))], True
-
-    def _shuffle(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
-        given, by, clamps = (self._operand(o, state) for o in statement.operands[1:4])
-        if by.unknown.any() or clamps.unknown.any():
-            return None, False
-        lane = np.arange(WARP)
-        step, c = (np.broadcast_to(x.value, (WARP,)).astype(np.int64) for x in (by, clamps))
-        step, clamp, segment = step & 31, c & 31, c >> 8 & 31
-        least = lane & segment
-        most = least | clamp & ~segment & 31
-        mode = statement.opcode.choice(("up", "down", "bfly", "idx"))
-        if mode == "up":
-            source, inside = lane - step, lane - step >= most
-        elif mode == "down":
-            source, inside = lane + step, lane + step <= most
-        elif mode == "bfly":
-            source, inside = lane ^ step, (lane ^ step) <= most
-        else:
-            source = least | step & ~segment & 31
-            inside = source <= most
-        source = np.where(inside, source, lane)
-        there = mask[source]
-        value, unknown = (np.broadcast_to(x, (WARP,))[source] for x in (given.value, given.unknown))
-        result = Bits(np.where(there, value, ZERO), np.where(there, unknown, EVERY))
-        one = len(np.unique(source[mask])) == 1 and bool(there[mask].all())
-        made = [result, known(inside.astype(np.uint64))]
-        return made[: len(statement.defs)], one and len(statement.defs) == 1
 
     # --- branches -------------------------------------------------------------------------------------------------
 
@@ -382,7 +347,7 @@ class Exploration:
         taken, stays = self._ways(at, statement)
         if statement.guard is None:
             return taken
-        guard = self._guard(statement.guard, state)
+        guard = state.settled(self._guard(statement.guard, state))
         if (guard.unknown[mask] != 0).any():
             return None
         takes = guard.value[mask] != 0
@@ -391,7 +356,7 @@ class Exploration:
     def _free(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
         """Whether the way of a lane is unknown."""
         assert statement.guard is not None
-        return bool((self._guard(statement.guard, state).unknown[mask] != 0).any())
+        return bool((state.settled(self._guard(statement.guard, state)).unknown[mask] != 0).any())
 
     def _same_way(self, at: int, state: State, mask: Lanes) -> bool:
         """Whether all lanes go the same way, whichever it is."""
@@ -427,7 +392,7 @@ class Exploration:
                     return False
             for register in registers:
                 row = self.unit.frame + register.index
-                bits = self._row(state, row)
+                bits = state.settled(self._row(state, row))
                 value, unknown = bits.value[mask], bits.unknown[mask]
                 if (unknown == 0).all() and (value == value[0]).all():
                     continue
@@ -442,6 +407,11 @@ class Exploration:
         return Bits(np.where(found.unknown != 0, ZERO, found.value ^ ONE), found.unknown)
 
     def _operand(self, operand: ptx.Operand, state: State) -> Bits:
+        """What an operand holds, in each lane."""
+        return state.settled(self._cases(operand, state))
+
+    def _cases(self, operand: ptx.Operand, state: State) -> Bits:
+        """What an operand holds, in each lane and by the case of the lane where that makes a difference."""
         match operand:
             case ptx.Register():
                 return self._row(state, self.unit.frame + operand.index)
@@ -452,3 +422,7 @@ class Exploration:
                 return replace(found, value=found.value + np.uint64(offset & (1 << 64) - 1))
             case _:
                 return self.base(operand)
+
+
+def _mode(statement: ptx.Statement) -> str:
+    return statement.opcode.choice(("any", "all", "uni", "ballot")) or ""

@@ -13,6 +13,7 @@ from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.grid_counter import NotCounted, counter_at
 from mcheck.simt.grid.known_bits import Bits, anything, known
+from mcheck.simt.grid.warp_states import Case, Cells, merge
 
 MIXED = "threads of several clusters store to a word that others wait for"
 LATER = "a cluster looks at a word that it, or a later one, stores to afterwards"
@@ -42,14 +43,21 @@ class Words:
     """The words that are looked at, by address, and their sizes."""
     lookers: dict[int, int] = field(default_factory=dict)
     """By address, the first cluster that looks at the word."""
-    kept: dict[int, tuple[Bits, Bits]] = field(default_factory=dict)
+    kept: dict[int, tuple[Sequence[Case], Sequence[Case]]] = field(default_factory=dict)
     """What words that are complete may hold, and what they hold in the end."""
+    cells: dict[int, Sequence[Cells]] = field(default_factory=dict)
+    """By address, the bytes that each store publishes."""
+    publishers: dict[int, int] = field(default_factory=dict)
+    """By byte that is published, the cluster that does."""
+    reads: set[int] = field(default_factory=set)
+    """The bytes that clusters read because others have published them."""
 
     def begin(self, cluster: int) -> None:
         """Forget what a cluster has stored in an execution that is begun again."""
         for address in [a for a, owner in self.owners.items() if owner == cluster]:
             del self.owners[address], self.stored[address]
             self.kept.pop(address, None)
+            self.cells.pop(address, None)
 
     def store(self, cluster: int, address: int, one: Stored) -> None:
         """A cluster stores to a word. Raises ``NotCounted`` if another one does, or if one up to it has looked at it
@@ -62,7 +70,15 @@ class Words:
         self.kept.pop(address, None)
         self.stored.setdefault(address, []).append(one)
 
-    def look(self, cluster: int, address: int, size: int, span: Span | None, *, final: bool) -> Bits:
+    def publish(self, address: int, cells: Sequence[Cells]) -> None:
+        """What each store to a word publishes, in their order."""
+        if len(cells) == len(self.stored[address]):
+            self.cells[address] = cells
+            self.kept.pop(address, None)
+            for published in cells:
+                self.publishers |= dict.fromkeys(published, self.owners[address])
+
+    def look(self, cluster: int, address: int, size: int, span: Span | None, *, final: bool) -> Sequence[Case]:
         """What a word may hold when a cluster looks at it; ``final``: what it holds in the end. Raises
         ``NotCounted``.
         """
@@ -75,17 +91,18 @@ class Words:
             self.kept[address] = self._values(address, size, span)
         return self.kept[address][final]
 
-    def _values(self, address: int, size: int, span: Span | None) -> tuple[Bits, Bits]:
+    def _values(self, address: int, size: int, span: Span | None) -> tuple[Sequence[Case], Sequence[Case]]:
         given = counter_at(self.places, address, size)
         if given is None:
             raise NotCounted(NOT_GIVEN, span)
-        may = last = known(np.array([given.first], np.uint64))
-        for one in self.stored.get(address, []):
-            last = one.value
-            may = may.join(last)
-        if len({one.lane for one in self.stored.get(address, [])}) > 1:
-            last = anything(8 * size, (1,))
-        return may, last
+        stores = self.stored.get(address, [])
+        cells = self.cells.get(address, [frozenset[int]()] * len(stores))
+        may = [Case(known(np.array([given.first], np.uint64)))]
+        may += [Case(one.value, published) for one, published in zip(stores, cells, strict=True)]
+        last = may[-1]
+        if len({one.lane for one in stores}) > 1:
+            last = Case(anything(8 * size, (1,)))
+        return merge(may), (last,)
 
     def check(self, executions: Sequence[Execution]) -> None:
         """Check that words are stored to as they are looked at, and that nothing else of what these executions do
@@ -100,7 +117,8 @@ class Words:
         ends = starts + np.array([sizes[at] for at in starts.tolist()], np.int64)
         if (starts[1:] < ends[:-1]).any():
             raise NotCounted("words that clusters look at overlap")
-        for execution in executions if len(starts) else ():
+        for number, execution in enumerate(executions if len(starts) else ()):
+            self._check_published(number, execution)
             found = execution.accesses
             # Words keep apart, so the last one that begins before an access ends is the one that it may meet.
             place = np.searchsorted(starts, found.ends, side="left") - 1
@@ -108,3 +126,16 @@ class Words:
             if meets.any():
                 span = found.spans[int(np.flatnonzero(meets)[0])]
                 raise NotCounted("a word that clusters look at is accessed otherwise", span)
+        if not self.reads.isdisjoint(at + k for at, size in sizes.items() for k in range(size)):
+            raise NotCounted("a word that clusters look at is accessed otherwise")
+
+    def _check_published(self, number: int, execution: Execution) -> None:
+        """Check that a cluster writes no bytes that others read because yet another one has published them."""
+        if not self.reads:
+            return
+        found = execution.accesses
+        near = found.writes & (found.starts <= max(self.reads)) & (found.ends > min(self.reads))
+        for row in np.flatnonzero(near).tolist():
+            for byte in range(int(found.starts[row]), int(found.ends[row])):
+                if byte in self.reads and self.publishers[byte] != number:
+                    raise NotCounted("several clusters write what is published", found.spans[row])
