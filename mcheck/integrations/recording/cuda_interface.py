@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -29,13 +29,28 @@ class _Properties:
     L2_cache_size: int = 50 << 20
 
 
-@dataclass(slots=True)
-class _Stream:
-    """A stream, or an event: whatever was put into it has finished."""
+class _DeviceScope:
+    """``torch.cuda.device``: a class, since PyTorch asks what is an instance of it."""
 
-    device: Any = None
-    cuda_stream: int = 0
-    ignored: dict[str, Any] = field(default_factory=dict)
+    idx = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        """The device is the only one."""
+
+    def __exit__(self, *_: object) -> None:
+        """The device is the only one."""
+
+
+class _Stream:
+    """A stream: whatever was put into it has finished."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.device = None
 
     def synchronize(self) -> None:
         """Nothing is pending."""
@@ -51,9 +66,11 @@ class _Stream:
         return event or _Event()
 
 
-@dataclass(slots=True)
 class _Event:
-    enable_timing: bool = False
+    """An event: it has happened."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
 
     def record(self, stream: Any = None) -> None:
         """The event has happened."""
@@ -71,14 +88,6 @@ class _Event:
     def elapsed_time(self, end: Any) -> float:  # noqa: ARG002 - nothing is measured
         """A millisecond, so that rates can be computed."""
         return 1.0
-
-
-def _stream(*arguments: Any, **named: Any) -> _Stream:
-    return _Stream(ignored={"arguments": arguments, **named})
-
-
-def _event(*_: Any, **__: Any) -> _Event:
-    return _Event()
 
 
 @contextmanager
@@ -101,7 +110,7 @@ def presented(device: Device) -> Iterator[None]:
         "device_count": always(1),
         "current_device": always(0),
         "set_device": always(None),
-        "device": always(nullcontext()),
+        "device": _DeviceScope,
         "get_device_capability": always((major, minor)),
         "get_device_properties": always(properties),
         "get_device_name": always(device.name),
@@ -110,9 +119,9 @@ def presented(device: Device) -> Iterator[None]:
         "default_stream": always(stream),
         "set_stream": always(None),
         "stream": always(nullcontext()),
-        "Stream": _stream,
-        "ExternalStream": _stream,
-        "Event": _event,
+        "Stream": _Stream,
+        "ExternalStream": _Stream,
+        "Event": _Event,
         "empty_cache": always(None),
         "ipc_collect": always(None),
         "manual_seed": always(None),
@@ -124,6 +133,7 @@ def presented(device: Device) -> Iterator[None]:
     }
     with (
         mock.patch.multiple(torch.cuda, **functions),
+        mock.patch.object(torch.cuda, "_get_device_properties", always(properties), create=True),
         mock.patch.object(torch._C, "_cuda_getCurrentRawStream", always(0), create=True),
         mock.patch("torch._subclasses.fake_tensor.init_gpu_context", always(None)),
     ):
