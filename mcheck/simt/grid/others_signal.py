@@ -121,14 +121,14 @@ class OthersSignal:
         self.compiler = compiler
         out = list(steps) if self.uses is None else self.uses.instrument(compiler, steps)
         tests: dict[int, tuple[Unit, ptx.Operand]] = {}
-        signs = {id(u.function): find_sign_draws(u.function) for _, _, u in statements(compiler)}
+        signs = {unit.start: find_sign_draws(unit.function) for unit in compiler.code.units}
         for at, statement, unit in statements(compiler):
             if statement.kind is Kind.LOAD and statement.opcode.is_strong:
                 out[at] = self._load(unit, statement, at, out[at])
                 if (test := find_early_test(unit.function, at - unit.start)) is not None:
                     tests[unit.start + test[0]] = unit, test[1]
             elif statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement):
-                asks = self._ask_sign if at - unit.start in signs[id(unit.function)] else self._draw
+                asks = self._ask_sign if at - unit.start in signs[unit.start] else self._draw
                 out[at] = (asks if _draws(statement) else self._note)(unit, statement, out[at])
         for at, (unit, other) in tests.items():
             out[at] = self._compare(unit, other, out[at])
