@@ -109,6 +109,7 @@ def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: Foll
         except StuckFound as found:
             if launch.cooperative:
                 raise NotCounted(ENDLESS, found.waits.span) from None
+            words.check([*executions, found.execution])  # by no other kind of access either
             raise
         if ticket is None and not launch.cooperative:
             raise NotCounted("clusters wait for others that need not be resident")

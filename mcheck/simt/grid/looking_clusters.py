@@ -67,11 +67,11 @@ class Stuck:
 
 
 class StuckFound(NotCounted):
-    """A thread looks forever unless a later cluster stores to a word: its last look."""
+    """A thread looks forever unless a later cluster stores to a word: its last look, and what its cluster does else."""
 
-    def __init__(self, waits: findings.Access) -> None:
+    def __init__(self, waits: findings.Access, execution: Execution) -> None:
         super().__init__(WAITS_FOR_LATER, waits.span)
-        self.waits = waits
+        self.waits, self.execution = waits, execution
 
 
 @dataclass(slots=True, kw_only=True)
@@ -386,21 +386,24 @@ def execute_looking(
         if watch.stuck:
             raise NotCounted(ENDLESS, watch.stuck[0].statement.span) from None
         raise
-    if watch.stuck:
-        _raise_stuck(whole, words, number, watch.stuck[0])
     trace = _without_words(whole, words)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket")
     accesses, lanes = reader.accesses(), lanes_of(trace.program)
+    found = Execution(cluster, shape, accesses, lanes, global_objects(trace.program))
+    if watch.stuck:
+        _raise_stuck(whole, words, number, watch.stuck[0], found)
     mine = {at: stores for at, stores in words.stored.items() if words.owners[at] == number}
     for at, cells in find_published(whole.program, lanes, accesses, mine).items():
         words.publish(at, cells)
-    return Execution(cluster, shape, accesses, lanes, global_objects(trace.program))
+    return found
 
 
-def _raise_stuck(trace: ClusterTrace, words: Words, number: int, stuck: Stuck) -> NoReturn:
+def _raise_stuck(
+    trace: ClusterTrace, words: Words, number: int, stuck: Stuck, execution: Execution
+) -> NoReturn:  # fmt: skip
     """Raises ``StuckFound`` if no other thread of the cluster stores to a word that the lane looks at."""
     instance = trace.program.memory.find(stuck.address)
     place = np.flatnonzero(lanes_of(trace.program) == stuck.lane)
@@ -411,7 +414,8 @@ def _raise_stuck(trace: ClusterTrace, words: Words, number: int, stuck: Stuck) -
         findings.Access(
             thread=trace.program.threads[int(place[0])].name, instruction=stuck.statement.text,
             span=stuck.statement.span, object=instance.label, bytes=(start, start + stuck.size), strong=True,
-        )
+        ),
+        execution,
     )  # fmt: skip
 
 
