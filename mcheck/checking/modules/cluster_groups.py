@@ -27,7 +27,7 @@ from mcheck.checking.modules.followed_clusters import Follow, Followed
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.locked_grid import answer_locked
 from mcheck.checking.modules.looking_grid import answer_looking
-from mcheck.checking.modules.residency import with_residency
+from mcheck.checking.modules.residency import waits_for_later, with_residency
 from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Extent, Launch
@@ -35,6 +35,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
 from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.looking_clusters import StuckFound
 from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_TOGETHER = 8
@@ -130,9 +131,13 @@ class _Groups:
         return self.limit.share(self.seconds)
 
     def _ask_pairs(self, *, only_choices: bool = False) -> Answer | Reason | None:
-        return _answer_from_pairs(
-            self.module, self.launch, self.follow, self.question, self.limit, only_choices=only_choices
-        )
+        try:
+            return _answer_from_pairs(
+                self.module, self.launch, self.follow, self.question, self.limit, only_choices=only_choices
+            )
+        except StuckFound as found:
+            stuck = waits_for_later(found.waits, self.question.profile)
+            return add_verdict(replace(self.first.answer, findings=(*self.first.answer.findings, stuck)))
 
     def _follow_groups(self, share: Limit, *, late: bool) -> Answer:
         """The answer from clusters that are followed together; where one of each class was ``late`` already, all of
@@ -249,6 +254,8 @@ def _answer_from_pairs(
             given = argue(share)
             if given is not None:
                 return given
+        except StuckFound:
+            raise
         except NotCounted as error:
             if error.counter and (why is None or argue not in (look, lock)):
                 why = error

@@ -55,10 +55,11 @@ from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, check_statements, clusters_of, without_contents
-from mcheck.simt.grid.looking_clusters import execute_looking, has_looks, trace_looking
+from mcheck.simt.grid.looking_clusters import StuckFound, execute_looking, has_looks, trace_looking
 from mcheck.simt.grid.others_signal import TicketFound
 from mcheck.simt.grid.signal_order import PairLinks
 from mcheck.simt.grid.signalled_conflicts import choose_pairs
+from mcheck.simt.grid.warp_exploration import ENDLESS
 from mcheck.simt.grid.word_values import Words
 
 SAID = "all {} clusters do the same whatever they find in {} words of clusters before them"
@@ -76,7 +77,7 @@ class _Apart:
 
 def answer_looking(module: Module, launch: Launch, follow: FollowTrace, limit: Limit) -> Answer | None:
     """The answer about a grid whose clusters look at words of others, if it is proved. Raises ``NotCounted`` if a
-    condition does not hold.
+    condition does not hold, and ``StuckFound`` if a cluster never ends where each begins when the one before has ended.
     """
     if not has_looks(module) or prod(launch.cluster_counts) > MAX_LOOKING:
         raise NotCounted("no cluster looks at a word", counter=False)
@@ -102,8 +103,14 @@ def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: Foll
     for number, cluster in enumerate(clusters):
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
-        with within_one_cluster(limit) as within:
-            executions.append(execute_looking(module, launch, cluster, number, ticket, words, shapes, within))
+        try:
+            with within_one_cluster(limit) as within:
+                executions.append(execute_looking(module, launch, cluster, number, ticket, words, shapes, within))
+        except StuckFound as found:
+            if launch.cooperative:
+                raise NotCounted(ENDLESS, found.waits.span) from None
+            words.check([*executions, found.execution])  # by no other kind of access either
+            raise
         if ticket is None and not launch.cooperative:
             raise NotCounted("clusters wait for others that need not be resident")
     words.check(executions)

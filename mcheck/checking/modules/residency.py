@@ -139,6 +139,19 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     )  # fmt: skip
 
 
+def waits_for_later(waits: Access, profile: str) -> Finding:
+    """The finding for a thread that waits for a word which only a cluster that begins later writes."""
+    entry = catalogue.get(NOT_RESIDENT)
+    message = (
+        f"{waits.thread} waits for {waits.object} until a later CTA writes it, but if each begins only when the one "
+        "before has ended, no other CTA begins before this wait ends"
+    )
+    return Finding(
+        code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=(waits,),
+        fixes=(entry.fix,), section=entry.section,
+    )  # fmt: skip
+
+
 def _reads_memory(access: Access) -> bool:
     """Whether a stuck thread polls a word: others wait for it at barriers, which name no object, or at mbarriers."""
     return bool(access.object) and "mbarrier." not in access.instruction

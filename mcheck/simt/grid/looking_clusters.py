@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass as record
+from mcheck.findings import finding as findings
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
@@ -44,9 +47,31 @@ from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_VISITS = 64
 """How often a warp may look at the same words at one place, outside of an exploration."""
+WAITS_FOR_LATER = "a loop looks forever at words of clusters that need not have begun"
 FREE = np.uint8(taint.UNKNOWN)
 SCALARS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)) | {"f32", "f64"}
 """The types of words."""
+
+
+@record(frozen=True, slots=True)
+class Stuck:
+    """A lane that looks at words forever if the clusters before its own have ended, and no others have begun; the word
+    that it looks at last, and all of them.
+    """
+
+    lane: int
+    address: int
+    size: int
+    words: frozenset[int]
+    statement: ptx.Statement
+
+
+class StuckFound(NotCounted):
+    """A thread looks forever unless a later cluster stores to a word: its last look, and what its cluster does else."""
+
+    def __init__(self, waits: findings.Access, execution: Execution) -> None:
+        super().__init__(WAITS_FOR_LATER, waits.span)
+        self.waits, self.execution = waits, execution
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +86,7 @@ class OthersLook(OthersSignal):
     value: Word = field(init=False)
     unknown: Word = field(init=False)
     """By register and lane what is known of an unknown value, and which bits are not."""
+    stuck: list[Stuck] = field(default_factory=list)
     visits: dict[tuple[object, ...], int] = field(default_factory=dict)
     """How often warps have been taken over, by place, warp and addresses."""
     meets: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -72,6 +98,7 @@ class OthersLook(OthersSignal):
         """Instrument looks, draws, stores to words, and computations."""
         self.compiler = compiler
         self.visits.clear()
+        self.stuck.clear()
         self.found.places = compiler.places
         self.value = np.zeros_like(compiler.lanes.values)
         self.unknown = np.full_like(compiler.lanes.values, EVERY)
@@ -253,11 +280,17 @@ class OthersLook(OthersSignal):
         explored = Exploration(
             unit, self.meets[unit.start], base, look, is_look, self.found.reads.update, self.check_time
         )
-        place, state = explored.run(at - unit.start, mask[there], stops)
-        if place == at - unit.start:
-            raise NotCounted(NOT_FOLLOWED, c.span)
         mine = np.zeros_like(mask)
         mine[there] = mask[there]
+        try:
+            place, state = explored.run(at - unit.start, mask[there], stops)
+        except NotCounted as error:
+            if error.why != ENDLESS or not self._note_stuck(explored, unit, at, mine, number):
+                raise
+            c.status[mine] = EXITED
+            return
+        if place == at - unit.start:
+            raise NotCounted(NOT_FOLLOWED, c.span)
         for row, bits in state.registers.items():
             whole = anything(64, mask.shape)
             value, unknown = whole.value.copy(), whole.unknown.copy()
@@ -267,6 +300,29 @@ class OthersLook(OthersSignal):
             for made in (True, False):
                 c.path_condition.forget(list(state.registers), mine, made=made)
         c.pc[mine] = unit.start + place
+
+    def _note_stuck(self, explored: Exploration, unit: Unit, at: int, mine: Mask, number: int) -> bool:
+        """Note lanes that look forever, unless others of their cluster store what they look for; returns whether they
+        do.
+        """
+        looked: list[tuple[int, int]] = []
+
+        def look(address: int, size: int, *, final: bool) -> Sequence[Case]:
+            looked.append((_generic(address), size))
+            return self.found.look(number, _generic(address), size, None, final=final)
+
+        again = replace(explored, look=look, steps=0, ended=set())
+        lane = int(np.flatnonzero(mine)[0])
+        first = lane // WARP * WARP
+        try:
+            if not again.is_stuck(at - unit.start, mine[first : first + WARP]) or not looked:
+                return False
+        except NotCounted:
+            return False
+        address, size = looked[-1]
+        statement = next(s for s in unit.function.body[at - unit.start :] if is_look(s))
+        self.stuck.append(Stuck(lane, address, size, frozenset(one for one, _ in looked), statement))
+        return True
 
 
 def is_look(statement: ptx.Statement) -> bool:
@@ -324,17 +380,43 @@ def execute_looking(
     numbers operations. Raises ``NotCounted``, and ``TicketFound``.
     """
     watch = OthersLook(launch, (number,), ticket, found=words, check_time=limit.check)
-    whole = trace_signalling(module, launch, (cluster,), watch, limit)
+    try:
+        whole = trace_signalling(module, launch, (cluster,), watch, limit)
+    except NotCounted:
+        if watch.stuck:
+            raise NotCounted(ENDLESS, watch.stuck[0].statement.span) from None
+        raise
     trace = _without_words(whole, words)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
     shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket")
     accesses, lanes = reader.accesses(), lanes_of(trace.program)
+    found = Execution(cluster, shape, accesses, lanes, watch.compiler.places)
+    if watch.stuck:
+        _raise_stuck(whole, words, number, watch.stuck[0], found)
     mine = {at: stores for at, stores in words.stored.items() if words.owners[at] == number}
     for at, cells in find_published(whole.program, lanes, accesses, mine).items():
         words.publish(at, cells)
-    return Execution(cluster, shape, accesses, lanes, watch.compiler.places)
+    return found
+
+
+def _raise_stuck(
+    trace: ClusterTrace, words: Words, number: int, stuck: Stuck, execution: Execution
+) -> NoReturn:  # fmt: skip
+    """Raises ``StuckFound`` if no other thread of the cluster stores to a word that the lane looks at."""
+    instance = trace.program.memory.find(stuck.address)
+    place = np.flatnonzero(lanes_of(trace.program) == stuck.lane)
+    if instance is None or not len(place) or any(words.owners.get(one) == number for one in stuck.words):
+        raise NotCounted(ENDLESS, stuck.statement.span)
+    start = stuck.address - instance.base
+    raise StuckFound(
+        findings.Access(
+            thread=trace.program.threads[int(place[0])].name, instruction=stuck.statement.text,
+            span=stuck.statement.span, object=instance.label, bytes=(start, start + stuck.size), strong=True,
+        ),
+        execution,
+    )  # fmt: skip
 
 
 def trace_looking(

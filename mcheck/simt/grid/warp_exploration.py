@@ -133,6 +133,32 @@ class Exploration:
         except NotCounted:
             return None
 
+    def is_stuck(self, at: int, mask: Lanes) -> bool:
+        """Whether lanes that look at words from a place on go round forever, once these hold their last values: whether
+        they come to one state twice, on a way that is known.
+        """
+        state, seen = State(), set[tuple[Hashable, ...]]()
+        while at < len(self.unit.function.body):
+            statement = self.unit.function.body[at]
+            if statement.kind is not Kind.BRANCH:
+                if not self._step(statement, state, mask, final=True, apart=False):
+                    return False
+                at += 1
+                continue
+            following = self._branch(at, statement, state, mask)
+            if following is None:
+                if self._free(statement, state, mask):
+                    return False
+                at, state = self._diverge(at, state, mask, final=True, apart=False)
+                continue
+            if following <= at:
+                key = at, *state.key()
+                if key in seen:
+                    return True
+                seen.add(key)
+            at = following
+        return False
+
     # --- several ways ---------------------------------------------------------------------------------------------
 
     def _fork(self, at: int, state: State, mask: Lanes, *, final: bool, apart: bool) -> tuple[int, State]:

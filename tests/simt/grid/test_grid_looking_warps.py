@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from mcheck.simt.grid.known_bits import Bits
+from mcheck.simt.grid.looking_clusters import WAITS_FOR_LATER
 from mcheck.simt.grid.warp_looks import combine
 from mcheck.simt.grid.warp_states import MAX_CASES, Case, merge
-from tests.fuzz.looking_warps import Plan, answer, generate, judge
+from tests.fuzz.looking_warps import Plan, answer, generate, is_wrong, judge
 
 RIGHT = Plan()
 
@@ -56,10 +57,9 @@ def test_scans_with_a_race_are_not(plan: Plan) -> None:
     assert answer(plan) != "proved"
 
 
-@pytest.mark.parametrize("plan", [replace(RIGHT, reverse=True), replace(RIGHT, start=1, form="word")])
+@pytest.mark.parametrize("plan", [replace(RIGHT, reverse=True), replace(RIGHT, start=1, lanes=1, form="word")])
 def test_scans_that_wait_for_later_tickets_are_not(plan: Plan) -> None:
-    assert judge(plan) == "stuck"
-    assert answer(plan) != "proved"
+    assert (judge(plan), answer(plan)) == ("stuck", WAITS_FOR_LATER)
 
 
 def sampled(seed: int, count: int) -> list[tuple[Plan, str, str]]:
@@ -71,13 +71,12 @@ def sampled(seed: int, count: int) -> list[tuple[Plan, str, str]]:
 @pytest.mark.parametrize("seed", range(24))
 def test_random_scans_are_judged_by_all_interleavings(seed: int) -> None:
     answers = sampled(seed, 12)
-    assert [one for one in answers if one[1] == "proved" and one[2] != "fine"] == []
-    assert any(found == "proved" for _, found, _ in answers)
+    assert [one for one in answers if is_wrong(*one[1:])] == []
 
 
 @pytest.mark.slow
 def test_many_random_scans_are_judged_by_all_interleavings() -> None:
-    assert [one for one in sampled(100, 600) if one[1] == "proved" and one[2] != "fine"] == []
+    assert [one for one in sampled(100, 600) if is_wrong(*one[1:])] == []
 
 
 def case(value: int, unknown: int = 0, cells: frozenset[int] = frozenset()) -> Case:

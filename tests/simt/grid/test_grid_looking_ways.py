@@ -143,3 +143,11 @@ def test_products_of_matrices_take_all_lanes() -> None:
 def test_stores_to_shared_memory_are_no_words() -> None:
     """A strong store by a generic address to shared memory, beside a weak load by another thread."""
     assert say(WAIT, before=GENERIC) == "the pair is left open"
+
+
+def test_a_wait_for_what_is_added_is_not_called_stuck() -> None:
+    count = (
+        "COUNT:\n  ld.relaxed.gpu.global.u64 %there, [%states+16];\n  setp.eq.u64 %q, %there, 0;\n  @%q bra COUNT;\n"
+    )
+    assert "otherwise" in say(WAIT + count, before="  red.relaxed.gpu.global.add.u64 [%states+16], 1;\n")
+    assert "need not have begun" in say(WAIT + count)
