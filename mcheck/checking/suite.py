@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.backends import Backend, compute_cases
 from mcheck.checking.result_cache import Texts, compute_uncached, open_result_cache, read_texts
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mcheck.base.errors import Span
+from mcheck.base.records import replace
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary, apply_binary, apply_unary
 from mcheck.ir.ops import Op
 
@@ -43,7 +44,7 @@ def resolve(op: T, fold: Fold, span: Span | None = None) -> T:
             if changes is None:
                 changes = {}
             changes[name] = new
-    return op if changes is None else dataclasses.replace(op, **changes)
+    return op if changes is None else replace(op, **changes)
 
 
 def _map(value: object, fold: Fold) -> object:

@@ -297,3 +297,14 @@ def test_calls_are_alike_before_and_after_methods_are_compiled() -> None:
                 seen.setdefault(repr((args, kwargs)), set()).add(text)
         assert all(len(texts) == 1 for texts in seen.values())
         assert inspect.isfunction(vars(made)["__init__"])
+
+
+def test_what_is_replaced_is_as_in_the_standard_library() -> None:
+    for theirs, ours in zip(*map(shapes, LIBRARIES), strict=True):
+        if {"x", "z"} <= {field.name for field in dataclasses.fields(ours)}:
+            changed = [
+                change(kind(1, z="a"), x=2) for change, kind in ((dataclasses.replace, theirs), (records.replace, ours))
+            ]
+            assert dataclasses.astuple(changed[0]) == dataclasses.astuple(changed[1])
+            with pytest.raises(TypeError):
+                records.replace(ours(1), unknown=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def apply_operation(op: str, x: Rows, y: Rows, zero: Rows) -> Rows:
             return x
         if op in EMPTY_FROM_EITHER:
             return zero
-    rows = _operated(op, x, y)
+    rows = _OPERATIONS[op](x, y)
     return rows if any(rows) else zero
 
 
@@ -126,35 +127,21 @@ EMPTY_FROM_EITHER = frozenset({"and", "seq", "prod"})
 """Those whose result is empty if the second operand is, too."""
 
 
-def _operated(op: str, x: Rows, y: Rows) -> Rows:
-    match op:
-        case "or":
-            return union(x, y)
-        case "and":
-            return meet(x, y)
-        case "seq":
-            return compose(x, y)
-        case "sub":
-            return minus(x, y)
-        case "inv":
-            return inverse(x)
-        case "plus":
-            return closure(x)
-        case "opt":
-            return union(x, identity(len(x)))
-        case "star":
-            return union(closure(x), identity(len(x)))
-        case "prod":
-            return product(x, y)
-        case "dom":
-            return domain(x)
-        case "rng":
-            return codomain(x)
-        case "comp":
-            return complement(x)
-        case "compset":
-            return diagonal(complement(x))
-    raise KeyError(op)
+_OPERATIONS: dict[str, Callable[[Rows, Rows], Rows]] = {
+    "or": union,
+    "and": meet,
+    "seq": compose,
+    "sub": minus,
+    "inv": lambda x, _: inverse(x),
+    "plus": lambda x, _: closure(x),
+    "opt": lambda x, _: union(x, identity(len(x))),
+    "star": lambda x, _: union(closure(x), identity(len(x))),
+    "prod": product,
+    "dom": lambda x, _: domain(x),
+    "rng": lambda x, _: codomain(x),
+    "comp": lambda x, _: complement(x),
+    "compset": lambda x, _: diagonal(complement(x)),
+}
 
 
 def network(rows: Rows) -> nx.DiGraph:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from mcheck.base.budget import Limit, read_clock
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import mark_own_limit, unique_reasons
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy import agreement
 from mcheck.checking.policy.advised_fixes import add_tried_fixes

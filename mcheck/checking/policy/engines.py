@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.verdict_rules import add_verdict
+from mcheck.base.records import replace
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.findings.ordering import drop_redundant
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import InputError
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.single import answer_case, conclude, load_program

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,6 +15,7 @@ from mcheck.base import progress
 from mcheck.base.budget import Limit, processor_time
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
 from mcheck.base.reasons import Reason, error_reason, format_reasons, with_progress, with_total_time
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run import handover

@@ -6,9 +6,8 @@ The dialect's forms: ``x = 5``, ``x = y`` and ``x = &y`` (a copy of y's initial 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mcheck.base.errors import InputError, Span
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.error_recovery import skip_statement
 from mcheck.frontend.litmus.expressions import parse_constant, parse_expression
