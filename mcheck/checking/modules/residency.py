@@ -147,7 +147,7 @@ def waits_for_later(waits: Access, profile: str) -> Finding:
         "before has ended, no other CTA begins before this wait ends"
     )
     return Finding(
-        code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=(waits,),
+        code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=(message,), accesses=(waits,),
         fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip
 
