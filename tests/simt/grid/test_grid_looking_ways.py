@@ -143,3 +143,10 @@ def test_products_of_matrices_take_all_lanes() -> None:
 def test_stores_to_shared_memory_are_no_words() -> None:
     """A strong store by a generic address to shared memory, beside a weak load by another thread."""
     assert say(WAIT, before=GENERIC) == "the pair is left open"
+
+
+@pytest.mark.parametrize("store", ["st.relaxed.gpu.global.b128 [%mine], %x", "atom.global.exch.b128 %x, [%mine], %x"])
+def test_stores_of_128_bits_to_a_word_count(store: str) -> None:
+    """They are no stores of words, and a look would find what none of those has left."""
+    wide = f"  .reg .b128 %x;\n  mov.b64 %word, 3;\n  mov.b128 %x, {{%word, %word}};\n  @%zero {store};\n"
+    assert "accessed otherwise" in say(WAIT, before=wide)
