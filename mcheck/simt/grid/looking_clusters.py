@@ -436,7 +436,8 @@ def _without_words(trace: ClusterTrace, words: Words) -> ClusterTrace:
             return True
         at = op.address.value if isinstance(op.address, Const) else op.address.values[lane]
         strong = op.sem != "weak" and op.scope in GRID_SCOPES and op.proxy == "generic" and op.multimem is None
-        return not strong or at not in words.stored or (isinstance(op, ops.Atomic) and op.op != "exch")
+        noted = _is_word(op.type) and at in words.stored
+        return not strong or not noted or (isinstance(op, ops.Atomic) and op.op != "exch")
 
     threads = tuple(
         replace(t, code=tuple(op for op in t.code if is_kept(op, t.place.lane))) for t in trace.program.threads

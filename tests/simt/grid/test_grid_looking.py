@@ -28,7 +28,7 @@ def test_a_scan_is_proved() -> None:
         (replace(RIGHT, last=None, waits="whole", start=-1), "stuck", "forever"),
         (replace(RIGHT, reverse=True, ctas=2), "stuck", "forever"),
         (replace(RIGHT, start=1, step=1), "stuck", "forever"),
-        (replace(RIGHT, store="weak"), "race", "forever"),
+        (replace(RIGHT, store="weak"), "race", "otherwise"),
         (replace(RIGHT, store="relaxed.cta"), "race", "otherwise"),
         (replace(RIGHT, load="weak"), "race", "no cluster looks"),
         (replace(RIGHT, shares=True), "race", "left open"),

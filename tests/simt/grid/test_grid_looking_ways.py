@@ -151,3 +151,10 @@ def test_a_wait_for_what_is_added_is_not_called_stuck() -> None:
     )
     assert "otherwise" in say(WAIT + count, before="  red.relaxed.gpu.global.add.u64 [%states+16], 1;\n")
     assert "need not have begun" in say(WAIT + count)
+
+
+@pytest.mark.parametrize("store", ["st.relaxed.gpu.global.b128 [%mine], %x", "atom.global.exch.b128 %x, [%mine], %x"])
+def test_stores_of_128_bits_to_a_word_count(store: str) -> None:
+    """They are no stores of words, and a look would find what none of those has left."""
+    wide = f"  .reg .b128 %x;\n  mov.b64 %word, 3;\n  mov.b128 %x, {{%word, %word}};\n  @%zero {store};\n"
+    assert "accessed otherwise" in say(WAIT, before=wide)
