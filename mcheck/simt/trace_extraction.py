@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
+from itertools import groupby
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -293,7 +294,7 @@ class Runner:
         for lane in list(cluster.assumed_failures.by_lane):
             cluster.recorded.append_polls(lane, None)
         cluster.confirm_meetings(lanes.exists)
-        if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
+        if initialised := [name for at, name in places.initialised.items() if _is_asked(places, store, at)]:
             cluster.recorded.assumptions[INITIALISED.format(", ".join(initialised))] = None
         self._finish(cluster)
         return cluster
@@ -363,8 +364,24 @@ class Runner:
 
 
 def _contents(places: MemoryLayout) -> Iterator[tuple[int, bytes, bytes]]:
-    for at, (data, sure) in places.contents.items():
-        yield at, data, sure
+    """What is given of memory. Of memory that launches and clusters share, bytes that are not known at first are left
+    out: what this cluster stores there, others may have overwritten.
+    """
+    for at, (data, quality) in places.contents.items():
+        if at not in places.memories or not any(quality):
+            yield at, data, quality
+            continue
+        start = 0
+        for is_known, run in groupby(quality, lambda unknown: not unknown):
+            end = start + len(list(run))
+            if is_known:
+                yield at + start, data[start:end], quality[start:end]
+            start = end
+
+
+def _is_asked(places: MemoryLayout, store: Store, at: int) -> bool:
+    """Whether something was read or written of what is given of the memory at an address."""
+    return any(at <= one < at + len(places.contents[at][0]) for one in store.asked if at in places.contents)
 
 
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:

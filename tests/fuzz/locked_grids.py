@@ -20,6 +20,7 @@ from functools import partial
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.locked_grid import answer_locked
+from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from tests.fuzz.pair_answers import follow_pair, say_why
@@ -48,6 +49,10 @@ class Plan:
     """What the first CTA under a lock does that finds 0 in its word: ``exch`` or ``store`` of 1 there."""
     counted: int = 1
     """What it stores."""
+    asks: str = ""
+    """Semantics and scope of the load of that word; weak if empty."""
+    found: str = ""
+    """What CTAs access behind the release that have found another value."""
     clears: bool = False
     """Whether the last section stores 0 there again."""
     work: tuple[str, ...] = ("load common", "store common")
@@ -77,6 +82,7 @@ RIGHT = {
     "a word that tells the first": Plan(counts="exch"),
     "a word that is stored to": Plan(counts="store"),
     "a word under each of two locks": Plan(ctas=4, locks=2, counts="exch", around=True),
+    "a word that is asked by a strong load": Plan(counts="store", asks="relaxed.gpu"),
     "two sections": Plan(again=True),
     "a lock inside": Plan(nested="one"),
     "own rows outside": Plan(before=("store own",), after=("load own",)),
@@ -96,6 +102,11 @@ def generate(rng: random.Random) -> Plan:
         {"barrier_after": False},
         {"around": True},
         {"counts": rng.choice(["", "exch", "store"]), "counted": rng.choice([1, 1, 2])},
+        {
+            "counts": rng.choice(["exch", "store"]),
+            "asks": rng.choice(["", "relaxed.gpu", "acquire.sys", "relaxed.cta"]),
+        },
+        {"counts": "store", "found": rng.choice(["load common", "store own", "store common"])},
         {"clears": True},
         {"locks": rng.choice([1, 2]), "ctas": rng.choice([2, 3, 4])},
         {"before": (rng.choice(["load common", "store own", "store common", "load next"]),)},
@@ -174,7 +185,8 @@ def _section(plan: Plan, k: int) -> Iterator[str]:
     if plan.barrier:
         yield "bar.sync 0;"
     if plan.counts:
-        yield from ("ld.global.u32 %r10, [%a7];", "setp.ne.u32 %p, %r10, 0;", f"@%p bra COUNTED{k};", "bar.sync 0;")
+        load = f"ld.{plan.asks}.global.u32" if plan.asks else "ld.global.u32"
+        yield from (f"{load} %r10, [%a7];", "setp.ne.u32 %p, %r10, 0;", f"@%p bra COUNTED{k};", "bar.sync 0;")
         store = "atom.acq_rel.gpu.global.exch.b32 %r11, [%a7]," if plan.counts == "exch" else "st.global.u32 [%a7],"
         yield f"@%z {store} {plan.counted};"
         yield f"COUNTED{k}:"
@@ -186,6 +198,8 @@ def _section(plan: Plan, k: int) -> Iterator[str]:
         yield "@%z st.global.u32 [%a7], 0;"
     for lock in reversed(locks):
         yield from _release(plan, k, lock)
+    if plan.counts and plan.found:
+        yield f"@%p {_access(plan.found)}"
 
 
 def _take(plan: Plan, name: str, lock: str) -> Iterator[str]:
@@ -229,12 +243,20 @@ def _access(place: str) -> str:
     return f"ld.global.u32 %r13, [{at}];" if what == "load" else f"st.global.u32 [{at}], %r2;"
 
 
-def answer(plan: Plan, seconds: float = 30.0) -> str:
+def answer(plan: Plan) -> str:
     """``proved``, or why not."""
-    module = parse_module(write(plan))
+    return answer_module(write(plan), plan.ctas)
+
+
+def answer_module(text: str, ctas: int, threads: int = THREADS, *, known_from: int = 0) -> str:
+    """``proved``, or why not. Words before the byte ``known_from`` are unknown: earlier launches have left them."""
+    module, seconds = parse_module(text), 30.0
     params = [{"buffer": 512}, {"buffer": 64, "init": {"hex": "00" * 64}}]
-    given = {"grid": [plan.ctas], "block": [THREADS], "params": {str(k): one for k, one in enumerate(params)}}
+    given = {"grid": [ctas], "block": [threads], "params": {str(k): one for k, one in enumerate(params)}}
     launch = build_launch(module, from_object(given))
+    if known_from:
+        kept = (known_from, bytes(64 - known_from))
+        launch = launch.with_contents(Contents(("buffer", launch.buffers[-1].name), 0, (kept,)))
     found, why = say_why(lambda: answer_locked(module, launch, partial(follow_pair, module), Limit(seconds)))
     return why if found is None else "proved" if found.verdict is Verdict.PROVED else "not proved"
 
@@ -298,6 +320,18 @@ class Machine:
             kept = told if reads else [0] * len(told)  # an atomic goes on with what was released before it
             self.told[word] = _join(kept, mine) if mine is not None and wide else kept
         return old
+
+    def ask(self, number: int, word: str, order: str) -> int:
+        """A strong load."""
+        thread = self.threads[number]
+        kind, scope = order.split(".")
+        self.touch(number, word, writes=False, strong=scope != "cta")
+        told = self.told.get(word)
+        if told is not None and scope != "cta":
+            thread.seen = _join(thread.seen, told)
+            if ORDERS[kind][0]:
+                thread.clock = _join(thread.clock, told)
+        return self.values.get(word, 0)
 
 
 def _join(a: list[int], b: list[int]) -> list[int]:
@@ -371,12 +405,15 @@ def _perform(machine: Machine, number: int) -> None:
         case "atomic":
             word, order, value, expected = rest
             machine.swap(number, word, order, int(value), None if expected == "" else int(expected))
+        case "ask":
+            thread.value = machine.ask(number, *rest)
         case "load" | "store":
             machine.touch(number, rest[0], writes=what == "store")
             if what == "load":
                 thread.value = machine.values.get(rest[0], 0)
             elif len(rest) > 1:
                 machine.values[rest[0]] = int(rest[1])
+                machine.told.pop(rest[0], None)
 
 
 def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterator[tuple[str, ...]]:
@@ -390,6 +427,7 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
 
     first = cta % 2 if plan.nested == "two" else 0
     locks = [f"inner{first}", f"inner{1 - first}"] if plan.nested else [f"lock{lock}"]
+    was_found = False
     yield from map(access, plan.before)
     for k in range(1 + plan.again):
         for word in locks:
@@ -404,8 +442,9 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
         if plan.barrier:
             yield ("bar",)
         if plan.counts:
-            yield "load", f"count{lock}"
-            if thread.value == 0:
+            yield ("ask", f"count{lock}", plan.asks) if plan.asks else ("load", f"count{lock}")
+            was_found = thread.value != 0
+            if not was_found:
                 yield ("bar",)
                 if leads and plan.counts == "exch":
                     yield "atomic", f"count{lock}", "acq_rel.gpu", str(plan.counted), ""
@@ -421,6 +460,8 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
                 yield "fence", plan.fence
             if leads and cta != plan.skips:
                 yield from _releases(plan, machine, word)
+        if plan.counts and plan.found and was_found:
+            yield access(plan.found)
     yield from map(access, plan.after)
 
 

@@ -7,7 +7,8 @@
 2. Control and addresses depend on nothing that other clusters write, but on *guarded words*: their first contents are
    given, all accesses are of the whole word, and clusters leave a few known values in them. Clusters that access such
    words have one section each. They are executed for each of the values that some cluster leaves there, or that are
-   there at first. What the launch says of the contents of other memory that clusters write is forgotten.
+   there at first, which strong loads return as weak ones do. What the launch says of the contents of other memory that
+   clusters write is forgotten.
 3. Everything else that clusters share is accessed through the generic proxy.
 
 *The argument.* Each cluster behaves as in one of these executions. Else take the first load, in the order of

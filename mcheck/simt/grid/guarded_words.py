@@ -48,6 +48,11 @@ class OwnContents(OthersSignal):
     loads: set[Word] = field(default_factory=set)
     """The words of given contents that are loaded, as a whole."""
 
+    @property
+    def leaves_polls_out(self) -> bool:
+        """They are not: strong loads find what the cluster does, as weak ones."""
+        return False
+
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
         OthersSignal.restarted(self)
@@ -68,7 +73,7 @@ class OwnContents(OthersSignal):
 
     def _own(self, unit: Unit, statement: ptx.Statement, fetch: Fetch, size: int, step: Step) -> Step:
         """A step before which each cluster finds what it holds in the words that it accesses."""
-        loads = statement.kind is Kind.LOAD and not statement.opcode.is_strong
+        loads = statement.kind is Kind.LOAD
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             out, goes_on = np.zeros_like(mask), False

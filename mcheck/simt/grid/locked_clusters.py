@@ -20,8 +20,10 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.simt.grid.cluster_accesses import Access, lanes_of
 from mcheck.simt.grid.cluster_signals import Signalling, SignalReader, trace_signalling, with_threads
+from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.grid.guarded_words import OwnContents, Word
 from mcheck.simt.grid.linked_pair import link_pair
+from mcheck.simt.grid.only_path import LEARNED
 from mcheck.simt.grid.signal_order import PairLinks
 from mcheck.simt.grid.synchronisations import synchronisation_of
 from mcheck.simt.trace_extraction import ClusterTrace, PathRules
@@ -49,6 +51,8 @@ def execute_locking(
     """What the cluster of a number does. ``shapes`` numbers operations. Raises ``NotCounted``, and ``TicketFound``."""
     watch = OwnContents(launch, (number,), None, contents=[contents])
     trace = trace_signalling(module, launch, (cluster,), watch, limit, LOCKS)
+    if watch.signs:
+        raise NotCounted(LEARNED)
     program = _weakened(trace.program)
     reader = SignalReader(memory=program.memory, shapes=shapes, ticket=None, told={})
     shape = reader.read_program(program)

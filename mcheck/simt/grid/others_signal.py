@@ -106,6 +106,11 @@ class OthersSignal:
     uses: CountUses | None = None
     """What is done with what is drawn, of one cluster."""
 
+    @property
+    def leaves_polls_out(self) -> bool:
+        """Whether early polls are left out."""
+        return self.last is None
+
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
         for record in (self.told, self.seen, self.drawn, self.words, self.asked, self.signs):
@@ -148,7 +153,7 @@ class OthersSignal:
             find_waits(self.compiler, unit, at, size),
             find_kept_waits(self.compiler, unit, at - unit.start, size),
             find_barrier_waits(self.compiler, unit, at, size),
-            op if tested and self.last is None and isinstance(op, ops.Load) and op.scope in GRID_SCOPES else None,
+            op if tested and self.leaves_polls_out and isinstance(op, ops.Load) and op.scope in GRID_SCOPES else None,
         )
         guard = statement.guard
 

@@ -10,7 +10,7 @@ import pytest
 from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.grid.lock_order import order_locks
 from mcheck.simt.grid.synchronisations import Synchronisation
-from tests.fuzz.locked_grids import RIGHT, Plan, answer, generate, judge
+from tests.fuzz.locked_grids import RIGHT, Plan, answer, answer_module, generate, judge
 
 LOCK, OTHER = 0x100, 0x104
 FENCES = {
@@ -39,6 +39,9 @@ BROKEN = {
     "the row of another lock": (Plan(ctas=4, locks=2, work=("load common", "store next")), "race", "left open"),
     "a word that tells the first, loaded without the lock": (
         Plan(counts="exch", take="relaxed.gpu", fence_after="fence.acq_rel.cta"), "race", ""
+    ),
+    "an access of those that found a word by a strong load": (
+        Plan(counts="store", asks="relaxed.gpu", found="store common"), "race", "left open"
     ),
     "a lock that is not released": (Plan(skips=0), "stuck", "not released"),
     "a value that is not free": (Plan(freed=2), "stuck", "not free at first, or released by another value"),
@@ -69,6 +72,67 @@ def test_values_that_clusters_leave_are_found_again() -> None:
     # What it leaves is what was there at first, but not what others find between the two.
     assert "takes several locks" in answer(replace(plan, clears=True))
     assert answer(Plan(counts="store", clears=True)) == "proved"
+
+
+ONE_THREAD = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 words)
+.reqntid 1, 1, 1
+{{
+.reg .pred %p<3>;
+.reg .b32 %r<9>;
+.reg .b64 %a<4>;
+ld.param.u64 %a1, [data];
+ld.param.u64 %a2, [words];
+mov.u32 %r1, %ctaid.x;
+add.s32 %r1, %r1, 1;
+{take}
+{body}
+setp.{test};
+atom.acq_rel.gpu.global.exch.b32 %r7, [%a2 + 60], 0;
+@%p1 st.global.u32 [%a1], 7;
+ret;
+}}
+"""
+TAKE = """TAKE_{0}:
+atom.acq_rel.gpu.global.cas.b32 %r8, [%a2 + 60], 0, 1;
+setp.ne.u32 %p2, %r8, 0;
+@%p2 bra TAKE_{0};"""
+
+
+def write_one_thread(body: str, test: str) -> str:
+    """A module whose CTAs store, behind their section, if a test of what they have found there says so."""
+    return ONE_THREAD.format(take=TAKE.format(0), body=body, test=test)
+
+
+@pytest.mark.parametrize("test", ["eq.u32 %p1, %r2, 1", "ne.u32 %p1, 0, %r2", "gt.u32 %p1, %r2, 0"])
+@pytest.mark.parametrize("load", ["ld.relaxed.gpu.global.u32", "ld.acquire.sys.global.u32", "ld.volatile.global.u32"])
+def test_a_strong_load_under_a_lock_returns_what_others_left(load: str, test: str) -> None:
+    # The CTAs that find 1 store without the lock: two of three do.
+    found = answer_module(write_one_thread(f"{load} %r2, [%a2];\nst.volatile.global.u32 [%a2], 1;", test), 3, 1)
+    assert found == "the pair is left open"
+
+
+def test_values_that_clusters_leave_are_not_known_to_two_sections_of_strong_loads() -> None:
+    store, load = "st.relaxed.gpu.global.u32 [%a2], {};", "ld.relaxed.gpu.global.u32 %r2, [%a2];"
+    release = "atom.acq_rel.gpu.global.exch.b32 %r7, [%a2 + 60], 0;"
+    body = "\n".join((store.format(1), release, TAKE.format(1), load, store.format(2)))
+    assert "takes several locks" in answer_module(write_one_thread(body, "gt.u32 %p1, %r2, 1"), 3, 1)
+
+
+def test_the_sign_that_an_addition_finds_is_not_known() -> None:
+    add = "atom.acq_rel.gpu.global.add.u32 %r2, [%a2], 0x80000000;\nld.relaxed.gpu.global.u32 %r3, [%a2 + 4];"
+    found = answer_module(write_one_thread(f"{add}\nxor.b32 %r4, %r3, %r2;", "lt.s32 %p1, %r4, 0"), 3, 1)
+    assert "values that other threads write" in found
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_a_cluster_stores_to_unknown_contents_stays_unknown(*, again: bool) -> None:
+    release = "atom.acq_rel.gpu.global.exch.b32 %r7, [%a2 + 60], 0;"
+    body = ["st.global.u32 [%a2], %r1;", *([release, TAKE.format(1)] if again else []), "ld.global.u32 %r2, [%a2];"]
+    text = write_one_thread("\n".join(body), f"{'ne' if again else 'eq'}.u32 %p1, %r2, %r1")
+    assert "control depends on data" in answer_module(text, 6, 1, known_from=32)
 
 
 @pytest.mark.daily
