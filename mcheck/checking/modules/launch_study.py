@@ -47,8 +47,12 @@ class LaunchStudy:
     overlaps: OverlapFinder = field(default_factory=OverlapFinder)
     streams: dict[int, tuple[tuple[int, ...], StreamOrder]] = field(default_factory=dict)
     """By GPU, the numbers of its launches, and their order."""
+    constants: frozenset[Memory] = frozenset()
+    """Memory that the host alone may write."""
 
     def __post_init__(self) -> None:
+        constants = (name for name, v in self.module.all_variables if v.space == "const")
+        self.constants = frozenset(("variable", name) for name in constants)
         for gpu in dict.fromkeys(launch.gpu for launch in self.launches):
             numbers = tuple(k for k, launch in enumerate(self.launches) if launch.gpu == gpu)
 
@@ -121,7 +125,7 @@ class LaunchStudy:
     def _memories(self, number: int) -> Iterator[Memory]:
         """The memories of a launch whose contents the file, or the module, gives."""
         yield from (("buffer", b.name) for b in self.launches[number].buffers if b.declared and b.initial)
-        yield from (("variable", n) for n, v in self.module.all_variables if v.space == "global" and v.is_told)
+        yield from (("variable", n) for n, v in self.module.all_variables if v.is_told)
 
     def examples(self, number: int) -> tuple[Launch, ...]:
         """A launch with some contents where earlier ones may have written and it is not known what: those of the file
@@ -146,15 +150,24 @@ class LaunchStudy:
         return launch.with_contents(*(replace(given, words=words) for given, words in known if words))
 
     def _contents(self, number: int, memory: Memory) -> Contents:
-        """The contents of a memory when a launch begins."""
-        contents = self.launches[number].contents_of(memory)
+        """The contents of a memory when a launch begins: what the host has changed before a launch, as that says, and
+        what launches write, hold for all that come later.
+        """
+        contents = Contents(memory)
         for other in range(len(self.launches)):
-            first = self._first_written(other, number, memory) if self._comes_first(other, number, memory) else None
-            if first is None:
+            if not self._comes_first(other, number, memory):
                 continue
-            ended = self._ended(other, number)
-            contents = contents.forgetting(first) if ended is None else ended.contents_of(memory)
-        return contents
+            contents = self._changed_before(other, contents)
+            first = self._first_written(other, number, memory)
+            if first is not None:
+                ended = self._ended(other, number)
+                contents = contents.forgetting(first) if ended is None else ended.contents_of(memory)
+        return self._changed_before(number, contents)
+
+    def _changed_before(self, number: int, contents: Contents) -> Contents:
+        """The contents of a memory after what the host has done before a launch."""
+        first = self.launches[number].contents_of(contents.memory).forgotten
+        return contents if first is None else contents.forgetting(first)
 
     def _ended(self, other: int, number: int) -> Launch | None:
         """An earlier launch with what it leaves in memory, if that is known, and no launch runs beside it."""
@@ -180,6 +193,8 @@ class LaunchStudy:
 
     def _first_written(self, other: int, number: int, memory: Memory) -> int | None:
         """The first byte of a memory that a launch may write before, or while, another one runs."""
+        if memory in self.constants:
+            return None
         footprint = self.footprint(other) if other < number else None
         if footprint is None or footprint.is_partial:
             return 0

@@ -25,13 +25,15 @@ class Contents:
 
     def forgetting(self, first: int) -> Contents:
         """These contents, unknown from byte ``first`` on."""
-        kept = tuple((at, data) for at, data in self.words if at + len(data) <= first)
+        kept = tuple((at, data[: first - at]) for at, data in self.words if at < first)
         return replace(self, forgotten=first if self.forgotten is None else min(first, self.forgotten), words=kept)
 
     def holding(self, at: int, data: bytes) -> Contents:
         """These contents, with a word of known value from byte ``at`` on."""
-        rest = ((k, word) for k, word in self.words if k + len(word) <= at or k >= at + len(data))
-        return replace(self, words=tuple(sorted((*rest, (at, data)))))
+        end = at + len(data)
+        rest = [(k, word[: max(at - k, 0)]) for k, word in self.words]
+        rest += [(max(k, end), word[max(end - k, 0) :]) for k, word in self.words]
+        return replace(self, words=tuple(sorted([(at, data), *(one for one in rest if one[1])])))
 
     def apply(self, data: bytes, unknown: bytes) -> tuple[bytes, bytes]:
         """The bytes of the memory, and which are unknown, given those that are said elsewhere."""

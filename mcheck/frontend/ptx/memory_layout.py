@@ -190,8 +190,10 @@ class _Builder:
             space = "const" if item.space == "const" else "global"
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
+            memory = "variable", qualified_name(written_name(owner), written_name(name))
+            self.change(at, memory, launch)
             if space == "global":
-                self.share(at, ("variable", qualified_name(written_name(owner), written_name(name))), launch)
+                self.memories[at] = memory
             if item.is_told and size <= MAX_TRACKED_BYTES:
                 initial = _initial_bytes(item)
                 self.contents[at] = initial, bytes(len(initial))
@@ -200,6 +202,10 @@ class _Builder:
     def share(self, at: int, memory: Memory, launch: Launch) -> None:
         """Name what is placed at an address, as the launch does."""
         self.memories[at] = memory
+        self.change(at, memory, launch)
+
+    def change(self, at: int, memory: Memory, launch: Launch) -> None:
+        """Note what the launch says of the contents of a memory."""
         if (contents := launch.contents_of(memory)) != Contents(memory):
             self.changed[at] = contents
 

@@ -10,7 +10,13 @@ import pytest
 
 from mcheck.base.budget import Limit
 from mcheck.checking.modules.counted_grid import answer_counted
+from mcheck.checking.modules.launch_study import LaunchStudy
 from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.frontend.ptx.known_contents import Contents
+from mcheck.frontend.ptx.launch_reader import from_object
+from mcheck.frontend.ptx.launch_sequence_reader import build_launches
+from mcheck.frontend.ptx.reader import parse_module
+from mcheck.frontend.ptx.taint import UNKNOWN
 from mcheck.ptx import check
 from tests.fuzz import last_blocks, signalled_grids
 from tests.fuzz.last_blocks import launch_of, write
@@ -107,6 +113,94 @@ def test_a_launch_finds_a_variable_as_the_last_one_left_it() -> None:
 
 def test_a_variable_that_the_host_has_changed_is_not_known() -> None:
     assert answer_launches(RESET, 1, forgotten=["counter"]).verdict != "proved"
+
+
+IDLE = """.visible .entry other() .reqntid 1, 1, 1 { ret; }
+"""
+
+
+@pytest.mark.parametrize("changed", [0, 1, 2])
+def test_what_the_host_changes_stays_changed(changed: int) -> None:
+    """Whatever launches before have left, and though the launches behind do not say it again."""
+    module = parse_module(LAST.replace("RESET", RESET) + IDLE)
+    one = {"entry": "k", "grid": 3, "params": {"data": {"buffer": "data"}}}
+    launches: list[dict[str, Any]] = [{"entry": "other", "grid": 1}, one, one]
+    launches[changed] = {**launches[changed], "forgotten": ["counter"]}
+    given = build_launches(module, from_object({"launches": launches, "buffers": {"data": {"bytes": 12}}}))
+    study = LaunchStudy(module, given.launches, Limit(SECONDS))
+    memory = "variable", "counter"
+    assert study.begins_with(2).contents_of(memory) == Contents(memory, 0)
+
+
+CONSTANT = """.version 8.7
+.target sm_90
+.address_size 64
+.const .align 4 .u32 rows = 7;
+.visible .entry other() .reqntid 1, 1, 1 { ret; }
+.visible .entry k(.param .u64 data) .reqntid 1, 1, 1 {
+.reg .pred %p; .reg .b32 %r<3>; .reg .b64 %a;
+ld.param.u64 %a, [data]; ld.const.u32 %r1, [rows]; setp.eq.u32 %p, %r1, 7;
+@%p ret;
+mov.u32 %r2, %ctaid.x; st.global.u32 [%a], %r2;
+ret; }
+"""
+
+
+@pytest.mark.parametrize("changed", [None, 0, 1])
+def test_constants_that_the_host_has_changed_are_not_known(changed: int | None) -> None:
+    launches: list[dict[str, Any]] = [
+        {"entry": "other", "grid": 1}, {"entry": "k", "grid": 2, "params": {"data": {"buffer": "data"}}},
+    ]  # fmt: skip
+    if changed is not None:
+        launches[changed]["forgotten"] = ["rows"]
+    found = check(CONSTANT, {"launches": launches, "buffers": {"data": {"bytes": 4}}})
+    assert (found.verdict == "proved") is (changed is None)
+
+
+WIDE = """.version 8.7
+.target sm_90
+.address_size 64
+.global .align 8 .u64 wide;
+.visible .entry k() .reqntid 1, 1, 1 { .reg .b64 %a;
+mov.u64 %a, wide; red.release.gpu.global.add.u64 [%a], 5; ret; }
+.visible .entry upper() .reqntid 1, 1, 1 { .reg .b64 %a;
+mov.u64 %a, wide; WRITE [%a+4], 1; ret; }
+.visible .entry reader(.param .u64 data) .reqntid 1, 1, 1 {
+.reg .pred %p; .reg .b32 %r<3>; .reg .b64 %a<3>;
+ld.param.u64 %a1, [data]; mov.u64 %a2, wide;
+ld.global.u32 %r1, [%a2]; setp.eq.u32 %p, %r1, EXPECTED;
+@%p ret;
+mov.u32 %r2, %ctaid.x; st.global.u32 [%a1], %r2;
+ret; }
+"""
+
+
+@pytest.mark.parametrize(("expected", "verdict"), [(0, "finding"), (10, "proved")])
+@pytest.mark.parametrize("write", ["st.global.u32", "red.release.gpu.global.add.u32"])
+def test_a_launch_may_change_a_part_of_a_word_that_another_left(write: str, expected: int, verdict: str) -> None:
+    text = WIDE.replace("WRITE", write).replace("EXPECTED", str(expected))
+    reader = {"entry": "reader", "grid": 2, "params": {"data": {"buffer": "data"}}}
+    launches = [{"entry": "k", "grid": 2}, {"entry": "upper", "grid": 1}, reader]
+    assert check(text, {"launches": launches, "buffers": {"data": {"bytes": 4}}}).verdict == verdict
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_contents_are_those_of_a_list_of_bytes(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(50):
+        said: list[int | None] = [random.choice((None, 1, 2)) for _ in range(random.randrange(12))]
+        contents, expected = Contents(("variable", "v")), said + [None] * (20 - len(said))
+        for _ in range(random.randrange(6)):
+            at = random.randrange(13)
+            if random.random() < 0.4:
+                contents, expected = contents.forgetting(at), expected[:at] + [None] * (20 - at)
+            else:
+                word = random.randbytes(random.choice((1, 2, 4, 7)))
+                contents = contents.holding(at, word)
+                expected[at : at + len(word)] = word
+        given = bytes(v or 0 for v in said), bytes(UNKNOWN * (v is None) for v in said)
+        found = [None if unknown else v for v, unknown in zip(*contents.apply(*given), strict=True)]
+        assert found + [None] * (20 - len(found)) == expected
 
 
 def test_a_variable_of_launches_that_may_overlap_is_not_known() -> None:
