@@ -103,10 +103,15 @@ def answer_launches(reset: str, number: int = 3, ctas: int = 3, **more: Any) -> 
     return check(LAST.replace("RESET", reset), given)
 
 
-def test_a_launch_finds_a_variable_as_the_last_one_left_it() -> None:
-    """Without a reset nobody is the last one in the second launch; a reset to one makes the last but one go on."""
-    assert answer_launches(RESET).verdict == "proved"
-    assert answer_launches("").verdict == "proved"
+@pytest.mark.daily(days=4, least=0)
+@pytest.mark.parametrize("reset", [RESET, ""])
+def test_a_launch_finds_a_variable_as_the_last_one_left_it(reset: str) -> None:
+    """Without a reset nobody is the last one in the second launch."""
+    assert answer_launches(reset).verdict == "proved"
+
+
+@pytest.mark.daily(days=4, least=0)
+def test_a_reset_to_one_makes_the_last_but_one_go_on() -> None:
     found = answer_launches(RESET.replace(", 0;", ", 1;"))
     assert {(f.code, f.message.partition(":")[0]) for f in found.findings} == {("RACE001", "launch 2 (k)")}
 
@@ -203,6 +208,7 @@ def test_contents_are_those_of_a_list_of_bytes(seed: int) -> None:
         assert found + [None] * (20 - len(found)) == expected
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_variable_of_launches_that_may_overlap_is_not_known() -> None:
     assert answer_launches(RESET, programmatic=True).verdict != "proved"
 
