@@ -54,7 +54,14 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, check_statements, clusters_of, without_contents
+from mcheck.simt.grid.grid_counter import (
+    NOT_RESIDENT,
+    Counter,
+    NotCounted,
+    check_statements,
+    clusters_of,
+    without_contents,
+)
 from mcheck.simt.grid.looking_clusters import execute_looking, has_looks, trace_looking
 from mcheck.simt.grid.others_signal import TicketFound
 from mcheck.simt.grid.signal_order import PairLinks
@@ -105,7 +112,7 @@ def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: Foll
         with within_one_cluster(limit) as within:
             executions.append(execute_looking(module, launch, cluster, number, ticket, words, shapes, within))
         if ticket is None and not launch.cooperative:
-            raise NotCounted("clusters wait for others that need not be resident")
+            raise NotCounted(NOT_RESIDENT)
     words.check(executions)
     if not words.looked:
         raise NotCounted("no cluster looks at a word", counter=False)

@@ -30,7 +30,8 @@ there (``mcheck.simt.grid.cluster_signals``).
    A load ahead of a wait, of the same word, decides only whether there is a wait at all, and is left out
    (``mcheck.simt.grid.early_polls``).
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
-6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running.
+6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running. If this is the
+   only condition that does not hold, the answer is bounded, and says so.
 
 *The argument.* By 1, 2 and 4 all executions of a choice have the same signals and waits, and the order of the waits
 that 4 gives has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution
@@ -66,8 +67,10 @@ from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
+from mcheck.base.reasons import Cause, Reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
@@ -79,6 +82,7 @@ from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import (
     MAX_COUNTED,
+    NOT_RESIDENT,
     Counter,
     NotCounted,
     check_initial_words,
@@ -211,10 +215,11 @@ def _execute_all(
 
 @dataclass(frozen=True, slots=True)
 class SignalledPairs:
-    """A launch whose clusters signal, and the pairs to follow."""
+    """A launch whose clusters signal, the pairs to follow, and whether clusters that others wait for are running."""
 
     found: SignalledClusters
     pairs: tuple[Pair, ...]
+    resident: bool
 
 
 def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
@@ -224,9 +229,10 @@ def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_c
     found = _find_clusters(module, launch, limit, only_choices=only_choices)
     orders = found.orders
     follows = isinstance(orders, SignalOrder) and found.ticket is not None and orders.follows_numbers()
-    if not launch.cooperative and orders.waits_for_others() and not follows:
-        raise NotCounted("clusters wait for others that need not be resident")
-    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)))
+    resident = launch.cooperative or follows or not orders.waits_for_others()
+    if only_choices and not resident:
+        raise NotCounted(NOT_RESIDENT)
+    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)), resident)
 
 
 def _order(
@@ -284,8 +290,9 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
 def answer_signalled(
     module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
 ) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_choices``, if they draw
-    tickets, or look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
+    """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch;
+    with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises ``NotCounted`` if a
+    condition does not hold.
     """
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     found = chosen.found
@@ -306,4 +313,8 @@ def answer_signalled(
     said = SAID_OF_BOX.format(len(clusters)) if is_box(launch) else SAID.format(total)
     if found.decides:
         said = SAID_OF_LAST.format(total)
-    return join_pairs(answers, total, said)
+    joined = join_pairs(answers, total, said)
+    if chosen.resident:
+        return joined
+    why = Reason(Cause.CLUSTERS, f"all {total} clusters were checked; but {NOT_RESIDENT}")
+    return add_verdict(replace(joined, covered=False, reasons=(why,)))

@@ -29,6 +29,9 @@ from mcheck.simt.trace_extraction import follow_paths
 MAX_COUNTED = 160
 """Maximum number of clusters."""
 COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
+NOT_RESIDENT = (
+    'clusters wait for others, and nothing but `"cooperative": true` in the launch promises that these run meanwhile'
+)
 
 
 class NotCounted(Exception):
