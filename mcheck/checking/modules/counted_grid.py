@@ -108,7 +108,7 @@ def find_representatives(module: Module, launch: Launch, limit: Limit) -> Repres
             return _find_pairs(module, launch, counter, limit)
         except Written as found:
             launch = without_contents(launch, found.written, counter)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 class Written(Exception):

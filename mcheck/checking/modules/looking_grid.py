@@ -98,7 +98,7 @@ def answer_looking(module: Module, launch: Launch, follow: FollowTrace, limit: L
             ticket = found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: FollowTrace, limit: Limit) -> Answer | None:

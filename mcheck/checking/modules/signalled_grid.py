@@ -152,12 +152,12 @@ def _find_clusters(
             )
         except TicketFound as found:
             if ticket is not None:
-                raise NotCounted("clusters draw numbers from several words") from None
+                raise NotCounted("clusters draw tickets from several words") from None
             decides = reads_coordinates(module, launch)
             ticket = None if decides else found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 def _execute_all(
@@ -197,12 +197,12 @@ def _execute_all(
             raise NotCounted("no cluster waits for a signal", counter=False)
     rounds = executions[0].draws
     if rounds > MAX_ROUNDS:
-        raise NotCounted(f"clusters draw numbers more often than {MAX_ROUNDS} times")
+        raise NotCounted(f"a cluster draws more than {MAX_ROUNDS} tickets")
     for last in subsets(rounds):
         for number in range(len(clusters)):
             execute(number, last)
     if any(one.draws != rounds for one in executions):
-        raise NotCounted("not all clusters draw as many numbers")
+        raise NotCounted("not all clusters draw as many tickets")
     words = _signal_words(executions)
     if is_box(launch):
         check_initial_words(executions[0].places, words.values())
@@ -263,7 +263,7 @@ def _signal_words(executions: Sequence[Signalling]) -> dict[int, Counter]:
         if one.address not in found:
             word = counter_at(executions[0].places, one.address, one.size)
             if word is None:
-                raise NotCounted("the initial value of a word of signals is not given", one.span)
+                raise NotCounted("the first value of a word that clusters signal by is not given", one.span)
             found[one.address] = word
     return found
 

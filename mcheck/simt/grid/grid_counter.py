@@ -176,7 +176,7 @@ def check_initial_words(places: MemoryLayout, words: Iterable[Counter]) -> None:
         given, unknown = places.contents[base]
         whole = instance is not None and len(given) == instance.object.size and not any(unknown)
         if not whole or len({given[k : k + size] for k in range(0, len(given), size)}) != 1:
-            raise NotCounted("words of signals do not all begin with one value")
+            raise NotCounted("words that clusters signal by begin with several values")
 
 
 def is_count(op: ops.Atomic) -> bool:

@@ -97,18 +97,18 @@ REFUSED = {
         "control depends on values that other threads write",
     ),
     "a counter that starts at one": (
-        Plan(initial=1), "more is asked of the number drawn than whether it is the last",
+        Plan(initial=1), "a cluster asks more of the number it drew than whether it is the last",
     ),
     "a counter that overflows": (Plan(initial=0xFFFFFFFA), "the counter may overflow"),
     "the last but one": (
         Plan(ask="sub.u32 %r14, %r3, 2;\nsetp.eq.u32 %p, %r6, %r14;"),
-        "more is asked of the number drawn than whether it is the last",
+        "a cluster asks more of the number it drew than whether it is the last",
     ),
     "each CTA asks for its own number": (
-        Plan(ask="setp.eq.u32 %p, %r6, %r1;"), "more is asked of the number drawn than whether it is the last",
+        Plan(ask="setp.eq.u32 %p, %r6, %r1;"), "a cluster asks more of the number it drew than whether it is the last",
     ),
     "the first": (
-        Plan(ask="setp.eq.u32 %p, %r6, 0;"), "more is asked of the number drawn than whether it is the last",
+        Plan(ask="setp.eq.u32 %p, %r6, 0;"), "a cluster asks more of the number it drew than whether it is the last",
     ),
     "a ticket": (
         Plan(by_number=True, more=("mul.wide.u32 %a9, %r6, 4;", "add.s64 %a9, %a9, %a2;", "st.global.u32 [%a9], 1;")),
@@ -236,7 +236,7 @@ def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> No
     plan = Plan(clusters=11, initial=1)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
-    said = "that mcheck cannot reduce to pairs of them: more is asked of the number drawn than whether it is the last"
+    said = "reduce to pairs of them: a cluster asks more of the number it drew than whether it is the last"
     assert said in (found.reason or "")
 
 

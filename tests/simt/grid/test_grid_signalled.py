@@ -139,15 +139,15 @@ REFUSED = {
     "a look in each of two rounds": (
         Plan(around=True, early=True, rounds=2), "several loads decide whether to wait",
     ),
-    "a weak reset": (Plan(resets="st.global.u32 [%a2], 0;"), "a word of signals is accessed otherwise"),
+    "a weak reset": (Plan(resets="st.global.u32 [%a2], 0;"), "a word that clusters signal by is accessed otherwise"),
     "a look at the turn": (
-        Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word of signals is accessed otherwise",
+        Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word that clusters signal by is accessed otherwise",
     ),
     "a turn by an atomic, too": (
         Plan(more=("red.release.gpu.global.add.u32 [%a2], 0;",)), "two signals of one word are not ordered",
     ),
     "half of a word": (
-        Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words of signals overlap",
+        Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words that clusters signal by overlap",
     ),
     "a relaxed addition": (
         Plan(more=("red.relaxed.gpu.global.add.u32 [%a2+52], 1;",)), "a signal for another cluster releases nothing",
