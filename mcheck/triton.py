@@ -76,13 +76,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--mcheck-timeout",
         metavar="SECONDS",
         type=float,
-        help=f"time for the check of a launch ({LIMIT:.0f}); then the answer is unknown",
+        help="time for the check of a launch by the clock; then the answer is unknown",
     )
     group.addoption(
         "--mcheck-cpu-timeout",
         metavar="SECONDS",
         type=float,
-        help="the same in seconds of the processor, whatever else the machine does",
+        help=f"the same in seconds of the processor, whatever else the machine does ({LIMIT:.0f})",
     )
     group.addoption("--mcheck-folder", metavar="DIR", help="where modules, launches and answers are kept")
 
@@ -92,7 +92,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Begin before any file of the project is imported: it may ask for the device at once."""
     options = early_config.known_args_namespace
     targets = _targets(options.mcheck_arch)
-    _limit(options)
+    read_limit(options)
     for name in ("triton", "torch"):
         if find_spec(name) is None:
             raise pytest.UsageError(f"-p mcheck.triton: the package {name} is not installed")
@@ -120,7 +120,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return worst
 
 
-def _limit(options: Any) -> tuple[float, bool]:
+def read_limit(options: Any) -> tuple[float, bool]:
     """The seconds that a check may take, and whether they are those of the processor."""
     given = {"--mcheck-timeout": options.mcheck_timeout, "--mcheck-cpu-timeout": options.mcheck_cpu_timeout}
     for name, seconds in given.items():
@@ -128,9 +128,9 @@ def _limit(options: Any) -> tuple[float, bool]:
             raise pytest.UsageError(f"{name}: {seconds} is not a positive number of seconds")
     if None not in given.values():
         raise pytest.UsageError(f"{' and '.join(given)}: give only one of them")
-    if options.mcheck_cpu_timeout is not None:
-        return options.mcheck_cpu_timeout, True
-    return LIMIT if options.mcheck_timeout is None else options.mcheck_timeout, False
+    if options.mcheck_timeout is not None:
+        return options.mcheck_timeout, False
+    return LIMIT if options.mcheck_cpu_timeout is None else options.mcheck_cpu_timeout, True
 
 
 def _targets(given: str) -> list[int]:
@@ -152,7 +152,7 @@ def pytest_configure(config: pytest.Config) -> None:
     shared = getattr(config, "workerinput", {}).get("mcheck_folder")
     given = config.option.mcheck_folder or shared or _cache_folder(config)
     config.option.mcheck_folder = str(given)
-    limit, processor_time = _limit(config.option)
+    limit, processor_time = read_limit(config.option)
     state = config.stash.setdefault(STATE, _State())
     check = check_with_mcheck(limit, processor_time=processor_time)
     state.folder = AnswerFolder(Path(given), version().hex(), check, limit, processor_time=processor_time)

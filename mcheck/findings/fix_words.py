@@ -182,6 +182,8 @@ def _change(step: Change) -> Phrase:
             return say(
                 "initialise {} {} with count {} instead of {}{}", step.subject, lines, step.new, step.old, others
             )
+        case Property.PARITY:
+            return say("wait for parity {} instead of {} of {} {}", step.new, step.old, step.subject, lines)
         case Property.BARRIER:
             return say("give {} a barrier of its own: {} instead of {} at {}", step.subject, step.new, step.old, at)
         case Property.THREADS:

@@ -83,6 +83,22 @@ def reads_before_first_fill(finding: Finding) -> bool:
     return any(isinstance(step, Await) and step.first for fix in finding.fixes for step in fix.steps)
 
 
+def overwritten_while_read(finding: Finding) -> bool:
+    """Whether a read meets a copy of a later round: the fix orders the read before the issue of the copy, by a barrier
+    behind the one or in front of the other.
+    """
+    if len(finding.accesses) != 2 or not finding.fixes:
+        return False
+    issue, read = (access.span for access in finding.accesses)
+    step = finding.fixes[0].steps[0]
+    if isinstance(step, BeforeIssue):
+        return issue is not None and step.issue == Site(issue.line, issue.column)
+    if not isinstance(step, Insert) or not step.codes[0].startswith("bar.sync") or issue is None or read is None:
+        return False
+    ends = (issue.line, issue.column, False), (read.line, read.column, True)
+    return any((point.site.line, point.site.column, point.after) in ends for point in step.points)
+
+
 # --- pairs of places ----------------------------------------------------------------------------------------------
 
 
@@ -157,6 +173,8 @@ def _edit(finding: Finding) -> Edit | None:
             return code, "initialised", step.fence or step.cluster
         case Change(what=Property.COUNT):
             return "count", at(step.sites[0]), step.new
+        case Change(what=Property.PARITY):
+            return code, "parity", at(step.sites[0])
         case Change(what=Property.STRENGTH):  # of an inlined function the one statement, whichever call it is
             return code, "strong", step.new, at(step.sites[0])[:1]
         case Change(what=Property.SCOPE, subject=()) if step.sites:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from mcheck.base.phrase import things
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.fix import BeforeIssue, HandOver, Meet, Publish, all_steps
+from mcheck.findings.fix import BeforeIssue, Change, HandOver, Meet, Property, Publish, all_steps
 from mcheck.findings.fix_words import mentioned, things_in
 from mcheck.findings.ordering import EARLY_PHASE
 
@@ -116,6 +116,15 @@ def _same_hand_over(cause: Bug, effect: Bug) -> bool:
     return [access.access for access in cause[0].accesses] == ["read", "write"] and not one.isdisjoint(other)
 
 
+def _waits_twice(cause: Bug, effect: Bug) -> bool:
+    """Whether a wait for a parity that its thread has waited for before is for the mbarrier of the effect: waits that
+    it lets through too early are followed by one that nothing ends.
+    """
+    steps = all_steps(cause[0].fixes)
+    parity = any(isinstance(step, Change) and step.what is Property.PARITY for step in steps)
+    return parity and _names_barrier(cause, effect)
+
+
 def _places_said(finding: Finding) -> set[object]:
     """The source places of the lines that a fix mentions."""
     known = {line.line: tuple((span.path, span.line) for span in line.source) for line in finding.lines}
@@ -147,6 +156,7 @@ RULES = (
     Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
     Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
+    Rule(("RACE003",), ("DEAD",), _waits_twice),
     Rule(("UB304",), ("UB304",), _always),
     Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),
 )

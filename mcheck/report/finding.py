@@ -37,6 +37,8 @@ MOST_MARKS = 3
 """The maximum number of places shown of a finding."""
 TIMES = ("", "", ", twice", ", three times")
 """How often there is an access that is shown once."""
+MOST_SENTENCE = 240
+"""The maximum number of characters of the sentence about a race, unless its first clause is longer."""
 MOST_FIX = 240
 """The maximum number of characters of a fix, unless its first sentence is longer."""
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
@@ -291,7 +293,10 @@ class _Lines:
         kept: dict[str, str] = {}
         for clause in self.render(sentence(self._finding)).split("; "):
             kept.setdefault(_REGISTER.sub("%", clause.rpartition(": ")[2]), clause)
-        return "; ".join(kept.values())
+        clauses = list(kept.values())
+        while self._finding.kind == "race" and len(clauses) > 1 and len("; ".join(clauses)) > MOST_SENTENCE:
+            clauses.pop()
+        return "; ".join(clauses)
 
     def fix(self) -> str:
         """The fixes without details of the execution, in the words of the language as well."""

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.base.phrase import Actor, Lack, Part, Phrase, Thing, say, things
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.groups import reads_before_first_fill
+from mcheck.findings.groups import overwritten_while_read, reads_before_first_fill
 from mcheck.ir.memory import TENSOR_MEMORY
 from mcheck.report.deadlocks import describe_deadlock
 
@@ -41,7 +41,7 @@ def sentence(finding: Finding) -> Phrase:
         copy = operation(ends[1]).partition(" ")[2] or "copy"
         return (f"{object_name(ends[0])} is read without waiting for the {copy} that fills it",)
     if len(ends) == 2 and ends[0].object and ends[1].object and finding.kind == "race":
-        said = _race(finding.code, ends[0], ends[1])
+        said = _overwritten(finding) or _race(finding.code, ends[0], ends[1])
         if said:
             lack = next((part for part in finding.said if isinstance(part, Lack)), None)
             return say("{}: {}", said, lack.clause) if lack is not None else (said,)
@@ -109,6 +109,16 @@ def _race(code: str, first: Access, second: Access) -> str:
     return ""
 
 
+def _overwritten(finding: Finding) -> str:
+    """The sentence of RACE003 for a read of bytes into which a copy of a later round is in flight; else empty."""
+    copy, read = finding.accesses
+    name = operation(copy)
+    if finding.code != "RACE003" or not name or read.access != "read" or not overwritten_while_read(finding):
+        return ""
+    later = f"a later {name.partition(' ')[2]}"
+    return f"{object_name(copy)} is still being read while {later} may already be writing it"
+
+
 def _both(first: Access, second: Access) -> str:
     if first.access == second.access == "write":
         return "written twice"
@@ -164,7 +174,8 @@ def label(finding: Finding, k: int) -> str:
     if name:
         return f"{name} of {who} starts here, {does} {where}"
     if k and access.access == "read" and finding.code == "RACE003" and operation(finding.accesses[0]):
-        return f"{who} may read old data of {where}"
+        what = "data of the later copy in" if overwritten_while_read(finding) else "old data of"
+        return f"{who} may read {what} {where}"
     return f"{who} {does} {where}"
 
 

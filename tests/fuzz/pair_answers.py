@@ -14,6 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
+from mcheck.base.reasons import format_reasons
+from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import follow_clusters
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
@@ -62,6 +64,8 @@ def say_why(find: Callable[[], Answer | None]) -> tuple[Answer | None, str]:
     """The answer of an argument about pairs, or why there is none."""
     try:
         found = find()
+        if found is not None and found.verdict is Verdict.BOUNDED:
+            return None, format_reasons(found.reasons) or ""
         return found, "" if found is not None else "the pair is left open"
     except NotCounted as error:
         return None, error.why

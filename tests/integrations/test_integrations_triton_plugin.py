@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from mcheck.triton import read_limit
 
 ROOT = Path(__file__).parents[2]
 MODULE = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text()
@@ -240,6 +243,15 @@ def test_options_that_mean_nothing_are_refused(project: Path, arguments: list[st
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("clock", "processor", "limit"), [(None, None, (60.0, True)), (5.0, None, (5.0, False)), (None, 5.0, (5.0, True))]
+)
+def test_the_limit_is_one_of_the_processor_unless_the_clock_is_named(
+    clock: float | None, processor: float | None, limit: tuple[float, bool]
+) -> None:
+    assert read_limit(SimpleNamespace(mcheck_timeout=clock, mcheck_cpu_timeout=processor)) == limit
 
 
 def test_without_triton_it_says_so(project: Path) -> None:

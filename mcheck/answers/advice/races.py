@@ -20,6 +20,7 @@ from mcheck.answers.advice.proxy_fences import (
     suggest_proxy_fence,
     suggest_tensormap_fences,
 )
+from mcheck.answers.advice.repeated_phases import find_repeated_wait
 from mcheck.answers.advice.scope_mismatch import (
     explain_narrow_scope,
     narrowest_common_scope,
@@ -53,6 +54,9 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     narrow = find_narrow_scopes(g) if code == "RACE010" else []
     if narrow:
         return Advice(tuple(map(suggest_scope, narrow)), join([*map(explain_narrow_scope, narrow)], "; ", "; "))
+    repeated = find_repeated_wait(g) if code == "RACE003" else None
+    if repeated is not None:
+        return Advice((repeated.fix,), repeated.lack)
     return Advice((_suggest_order_or_fence(g, code),))
 
 

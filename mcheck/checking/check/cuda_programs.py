@@ -5,24 +5,28 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
-from mcheck.checking.check.cuda_sources import recorded_text
+from mcheck.checking.check.cuda_sources import recorded_entries, recorded_text
 from mcheck.frontend.cuda.compiled import cache_folder, name_parameters, usable_folder
 from mcheck.frontend.cuda.program import ProgramRun, run_program
 from mcheck.frontend.cuda.recording import compose_recording
 from mcheck.frontend.ptx import reader
-from mcheck.frontend.ptx.source_signatures import SUFFIXES
+from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.source_signatures import SUFFIXES, shortest_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedProgram:
-    """The modules that were written, each with a launch file beside it, and what is to be said about them."""
+    """The modules that were written, each with a launch file beside it, the sources as which those in the cache are
+    known to people, and what is to be said about them.
+    """
 
     paths: tuple[str, ...]
+    sources: Mapping[str, str]
     notes: tuple[str, ...]
 
 
@@ -34,6 +38,7 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
     run = run_program(command, cache, (), arch, shown=True)
     said = " ".join(command)
     paths, notes = [], []
+    sources: dict[str, str] = {}
     for name, text in run.modules:
         try:
             module = reader.parse_module(text, name)
@@ -49,14 +54,20 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
             continue
         path = _write(_stem(name, run.modules), module_text, recording.text, folder, cache)
         paths.append(path)
-        notes += [f"{path}: {recorded_text(recording)}", *(f"{path}: {note}" for note in recording.notes)]
+        source = None if folder else _source_of(named, name)
+        if source is not None and source not in sources.values():
+            sources[path] = source
+        shown = sources.get(path, path)
+        kernels = dict.fromkeys(shortest_name(e, named.entries) for e in recorded_entries(recording))
+        notes += [f"{shown}: {recorded_text(recording)} of {', '.join(kernels)}"]
+        notes += [f"{shown}: {note}" for note in recording.notes]
     if not paths:
         raise InputError(
             f"{said} made no launch that could be recorded", expected=_expected(run), hint=run.ending or None
         )
     if run.ending:
         notes.append(f"{said}: {run.ending}; what it had launched by then is checked")
-    return RecordedProgram(paths=tuple(paths), notes=tuple(notes))
+    return RecordedProgram(paths=tuple(paths), sources=sources, notes=tuple(notes))
 
 
 def _expected(run: ProgramRun) -> str:
@@ -66,6 +77,13 @@ def _expected(run: ProgramRun) -> str:
         "a CUDA program with PTX of its kernels (nvcc -arch=sm_90a puts it in), whose runtime is shared or not "
         "stripped; mcheck check kernel.cu -- ./program compiles the kernels itself"
     )
+
+
+def _source_of(module: Module, name: str) -> str | None:
+    """The source that a module was compiled from, if it can be read: the file after which the module is named."""
+    stem = Path(name).stem.rpartition("-")[0]
+    readable = [path for path in module.files.values() if path.endswith(SUFFIXES) and os.path.isfile(path)]
+    return next((path for path in readable if Path(path).stem == stem), None)
 
 
 def _source_text(path: str) -> str:

@@ -243,6 +243,12 @@ def recorded_text(recording: Recording) -> str:
     return f"{kept} launch{'' if kept == 1 else 'es'}{more}"
 
 
+def recorded_entries(recording: Recording) -> tuple[str, ...]:
+    """The entries that were launched, by their names in the module."""
+    one = recording.document
+    return tuple(launch["entry"] for launch in one.get("launches", (one,)))
+
+
 def _why_nothing(run: ProgramRun, who: str, module: Module) -> str:
     others = sorted({shortest_name(line["entry"], module.entries) for line in run.lines})
     made = f"only {', '.join(others)}" if others else "none"

@@ -57,7 +57,7 @@ FEW = 3
 """The number of clusters that are followed together if no group is closed."""
 BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
 OPEN = "clusters outside of this group may take part in what it does"
-NO_PAIR = "no pair of clusters stands for all of them"
+NO_PAIR = "the {} clusters share memory in a way that mcheck cannot reduce to pairs of them"
 
 
 def answer_together(
@@ -263,9 +263,10 @@ def _answer_from_pairs(
             return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
         except Unsupported:
             pass
-    return (
-        None if why is None else Reason(Cause.TIME if why.late else Cause.GAP, f"{NO_PAIR}: {why.why}", span=why.span)
-    )
+    if why is None:
+        return None
+    said = f"{NO_PAIR.format(prod(launch.cluster_counts))}: {why.why}"
+    return Reason(Cause.TIME if why.late else Cause.GAP, said, span=why.span)
 
 
 def _without_scope(given: Followed | None) -> Answer | None:

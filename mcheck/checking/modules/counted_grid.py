@@ -65,6 +65,7 @@ from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.counted_clusters import Counted, execute_counted
 from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
 from mcheck.simt.grid.grid_counter import (
+    NOT_RESIDENT,
     Counter,
     NotCounted,
     clusters_of,
@@ -107,7 +108,7 @@ def find_representatives(module: Module, launch: Launch, limit: Limit) -> Repres
             return _find_pairs(module, launch, counter, limit)
         except Written as found:
             launch = without_contents(launch, found.written, counter)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 class Written(Exception):
@@ -149,7 +150,7 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
 
     waits = execute(0, last=True).waits
     if waits and not launch.cooperative:
-        raise NotCounted("clusters wait for others that need not be resident")
+        raise NotCounted(NOT_RESIDENT)
 
     def choose(numbers: Sequence[int]) -> tuple[Pair, ...]:
         alone = [] if waits else [execute(k, last=False) for k in numbers]

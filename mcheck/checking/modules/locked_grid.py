@@ -177,7 +177,7 @@ def _find_clusters(module: Module, launch: Launch, limit: Limit) -> _LockedClust
             launch = without_contents(launch, found.written, None)
             continue
         return _ordered(launch, done)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 def _ordered(launch: Launch, done: _Executions) -> _LockedClusters:

@@ -54,7 +54,14 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.cluster_accesses import Execution
 from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
-from mcheck.simt.grid.grid_counter import Counter, NotCounted, check_statements, clusters_of, without_contents
+from mcheck.simt.grid.grid_counter import (
+    NOT_RESIDENT,
+    Counter,
+    NotCounted,
+    check_statements,
+    clusters_of,
+    without_contents,
+)
 from mcheck.simt.grid.looking_clusters import StuckFound, execute_looking, has_looks, trace_looking
 from mcheck.simt.grid.others_signal import TicketFound
 from mcheck.simt.grid.signal_order import PairLinks
@@ -92,7 +99,7 @@ def answer_looking(module: Module, launch: Launch, follow: FollowTrace, limit: L
             ticket = found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: FollowTrace, limit: Limit) -> Answer | None:
@@ -112,7 +119,7 @@ def _answer(module: Module, launch: Launch, ticket: Counter | None, follow: Foll
             words.check([*executions, found.execution])  # by no other kind of access either
             raise
         if ticket is None and not launch.cooperative:
-            raise NotCounted("clusters wait for others that need not be resident")
+            raise NotCounted(NOT_RESIDENT)
     words.check(executions)
     if not words.looked:
         raise NotCounted("no cluster looks at a word", counter=False)

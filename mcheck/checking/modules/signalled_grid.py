@@ -30,7 +30,8 @@ there (``mcheck.simt.grid.cluster_signals``).
    A load ahead of a wait, of the same word, decides only whether there is a wait at all, and is left out
    (``mcheck.simt.grid.early_polls``).
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
-6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running.
+6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running. If this is the
+   only condition that does not hold, the answer is bounded, and says so.
 
 *The argument.* By 1, 2 and 4 all executions of a choice have the same signals and waits, and the order of the waits
 that 4 gives has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution
@@ -66,8 +67,10 @@ from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
+from mcheck.base.reasons import Cause, Reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
@@ -79,6 +82,7 @@ from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
 from mcheck.simt.grid.grid_counter import (
     MAX_COUNTED,
+    NOT_RESIDENT,
     Counter,
     NotCounted,
     check_initial_words,
@@ -148,12 +152,12 @@ def _find_clusters(
             )
         except TicketFound as found:
             if ticket is not None:
-                raise NotCounted("clusters draw numbers from several words") from None
+                raise NotCounted("clusters draw tickets from several words") from None
             decides = reads_coordinates(module, launch)
             ticket = None if decides else found.ticket
         except Written as found:
             launch = without_contents(launch, found.written, ticket)
-    raise NotCounted("contents that are given are written")
+    raise NotCounted("clusters write memory whose contents the launch gives")
 
 
 def _execute_all(
@@ -193,12 +197,12 @@ def _execute_all(
             raise NotCounted("no cluster waits for a signal", counter=False)
     rounds = executions[0].draws
     if rounds > MAX_ROUNDS:
-        raise NotCounted(f"clusters draw numbers more often than {MAX_ROUNDS} times")
+        raise NotCounted(f"a cluster draws more than {MAX_ROUNDS} tickets")
     for last in subsets(rounds):
         for number in range(len(clusters)):
             execute(number, last)
     if any(one.draws != rounds for one in executions):
-        raise NotCounted("not all clusters draw as many numbers")
+        raise NotCounted("not all clusters draw as many tickets")
     words = _signal_words(executions)
     if is_box(launch):
         check_initial_words(executions[0].places, words.values())
@@ -211,10 +215,11 @@ def _execute_all(
 
 @dataclass(frozen=True, slots=True)
 class SignalledPairs:
-    """A launch whose clusters signal, and the pairs to follow."""
+    """A launch whose clusters signal, the pairs to follow, and whether clusters that others wait for are running."""
 
     found: SignalledClusters
     pairs: tuple[Pair, ...]
+    resident: bool
 
 
 def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
@@ -224,9 +229,10 @@ def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_c
     found = _find_clusters(module, launch, limit, only_choices=only_choices)
     orders = found.orders
     follows = isinstance(orders, SignalOrder) and found.ticket is not None and orders.follows_numbers()
-    if not launch.cooperative and orders.waits_for_others() and not follows:
-        raise NotCounted("clusters wait for others that need not be resident")
-    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)))
+    resident = launch.cooperative or follows or not orders.waits_for_others()
+    if only_choices and not resident:
+        raise NotCounted(NOT_RESIDENT)
+    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)), resident)
 
 
 def _order(
@@ -257,7 +263,7 @@ def _signal_words(executions: Sequence[Signalling]) -> dict[int, Counter]:
         if one.address not in found:
             word = counter_at(executions[0].places, one.address, one.size)
             if word is None:
-                raise NotCounted("the initial value of a word of signals is not given", one.span)
+                raise NotCounted("the first value of a word that clusters signal by is not given", one.span)
             found[one.address] = word
     return found
 
@@ -284,8 +290,9 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
 def answer_signalled(
     module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
 ) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_choices``, if they draw
-    tickets, or look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
+    """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch;
+    with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises ``NotCounted`` if a
+    condition does not hold.
     """
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     found = chosen.found
@@ -306,4 +313,8 @@ def answer_signalled(
     said = SAID_OF_BOX.format(len(clusters)) if is_box(launch) else SAID.format(total)
     if found.decides:
         said = SAID_OF_LAST.format(total)
-    return join_pairs(answers, total, said)
+    joined = join_pairs(answers, total, said)
+    if chosen.resident:
+        return joined
+    why = Reason(Cause.CLUSTERS, f"all {total} clusters were checked; but {NOT_RESIDENT}")
+    return add_verdict(replace(joined, covered=False, reasons=(why,)))

@@ -86,7 +86,7 @@ def summarize(records: Sequence[TestRecord], target: str) -> Iterator[str]:
         yield f"    {', '.join(paths[:FEW])}{', …' if len(paths) > FEW else ''}"
     if cut:
         limited = count(len(cut), "check was", "checks were")
-        yield f"  {limited} stopped by the limit: --mcheck-timeout N or --mcheck-cpu-timeout N allows N seconds"
+        yield f"  {limited} stopped by the limit: --mcheck-cpu-timeout N allows N seconds"
     assumed = sum(record.assumed > 0 for record in records)
     if assumed:
         yield f"  {count(assumed, 'test', 'tests')} passed over assertions about numbers: no kernel is run"

@@ -20,7 +20,7 @@ from mcheck.simt.instructions.access_operands import to_generic
 
 GLOBAL = GLOBAL_BASE + GAP
 """Parameters lie before it."""
-DEPENDS = "the address of '{}' depends on the coordinates"
+DEPENDS = "the address of '{}' depends on %ctaid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class AccessPlacement(CoordinateState):
     def _require_placed(self, statement: ptx.Statement, when: Conditions) -> None:
         """Require a condition on which the address of an access depends."""
         if not self.table.require(when, statement.span):
-            self.space.isolate(f"the place that '{statement.text}' accesses depends on the coordinates", statement.span)
+            self.space.isolate(f"the place that '{statement.text}' accesses depends on %ctaid", statement.span)
 
     def _record_unplaced(self, statement: ptx.Statement, kind: str) -> None:
         form = Form(buffer=ANY, kind=kind, sure=False, whole=True)
@@ -89,7 +89,7 @@ class AccessPlacement(CoordinateState):
                 self._record_unplaced(statement, kind.kind)
             ours &= ~value.bad
         if kind.size == 0 and (value.slopes[:, ours] % kind.aligned).any():
-            self.space.isolate(f"the alignment of '{statement.text}' depends on the coordinates", statement.span)
+            self.space.isolate(f"the alignment of '{statement.text}' depends on %ctaid", statement.span)
         if not ours.any() or kind.size == 0:
             return
         optional = None if self.optional is None else self.optional[ours]
@@ -109,7 +109,7 @@ class AccessPlacement(CoordinateState):
         self, statement: ptx.Statement, kind: AccessKind, buffer: int, at: Indices, by: Slopes, when: Conditions | None
     ) -> None:
         if any(slope % kind.aligned for slope in by):
-            self.space.isolate(f"the alignment of '{statement.text}' depends on the coordinates", statement.span)
+            self.space.isolate(f"the alignment of '{statement.text}' depends on %ctaid", statement.span)
         if by and self.sized[buffer]:
             low, high = self._span(by, when, len(at))
             if (at + low < self.bases[buffer]).any() or (at + high + kind.size > self.ends[buffer]).any():

@@ -222,7 +222,7 @@ def places_of(address: Expr, lanes: list[int]) -> Numbers | None:
     if not ours.any():
         return None
     if not ours.all():
-        raise NotCounted("an access of shared or global memory")
+        raise NotCounted("an access may be of shared or of global memory")
     return at
 
 

@@ -105,7 +105,7 @@ class CountUses:
             raise NotCounted(*self.misuse)
         for one in self.comparisons:
             if {one.bits} != set(bits) or len(set(one.results(0, np.arange(count - 1)).tolist())) > 1:
-                raise NotCounted("more is asked of the number drawn than whether it is the last")
+                raise NotCounted("a cluster asks more of the number it drew than whether it is the last")
 
     def _watched(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         guard = statement.guard

@@ -61,7 +61,7 @@ def execute_counted(
     others = np.arange(counter.first, last)
     for c in uses.comparisons if drawn != last else ():
         if c.bits != 8 * counter.size or len(set(c.results(drawn, others).tolist())) > 1:
-            raise NotCounted("more is asked of the number drawn than whether it is the last")
+            raise NotCounted("a cluster asks more of the number it drew than whether it is the last")
     trace = runner.cluster_trace(executed, whole=True)
     made = _execution(cluster, trace, runner.places, counter, last, drawn == last, shapes)
     if made.waits and uses.is_drawn:

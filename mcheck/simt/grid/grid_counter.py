@@ -29,6 +29,9 @@ from mcheck.simt.trace_extraction import follow_paths
 MAX_COUNTED = 160
 """Maximum number of clusters."""
 COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
+NOT_RESIDENT = (
+    'clusters wait for others, and nothing but `"cooperative": true` in the launch promises that these run meanwhile'
+)
 
 
 class NotCounted(Exception):
@@ -173,7 +176,7 @@ def check_initial_words(places: MemoryLayout, words: Iterable[Counter]) -> None:
         given, unknown = places.contents[base]
         whole = instance is not None and len(given) == instance.object.size and not any(unknown)
         if not whole or len({given[k : k + size] for k in range(0, len(given), size)}) != 1:
-            raise NotCounted("words of signals do not all begin with one value")
+            raise NotCounted("words that clusters signal by begin with several values")
 
 
 def is_count(op: ops.Atomic) -> bool:

@@ -74,7 +74,7 @@ class AccessRecorder(AccessPlacement):
         guard = None if statement.guard is None else statement.guard.register
         rows = self._needed_rows(unit, [r for r in used if r != guard])
         targets = self._needed_rows(unit, statement.defs)
-        reason = f"an operand of '{statement.text}' depends on the coordinates"
+        reason = f"an operand of '{statement.text}' depends on %ctaid"
 
         def before(_: Cluster, lanes: Indices) -> None:
             self.require_same(rows, lanes, reason, statement.span)
@@ -166,7 +166,7 @@ class AccessRecorder(AccessPlacement):
                 self.tainted_memory |= spaces
                 needed = code.stores_needed and self._is_any_known(sources, lanes)
                 if not own and (not weak or needed or code.stores_named):
-                    reason = f"the value that '{statement.text}' stores depends on the coordinates"
+                    reason = f"the value that '{statement.text}' stores depends on %ctaid"
                     self.space.isolate(reason, statement.span)
             if self.optional is not None and (private or code.stores_decide):
                 self.tainted_memory |= spaces
@@ -207,7 +207,7 @@ class AccessRecorder(AccessPlacement):
         def before(_: Cluster, lanes: Indices) -> None:
             if self.compiler.code.stores_decide and self.may_differ(values):
                 self.tainted_memory |= _memories(opcode.space)
-                reason = f"an operand of '{statement.text}' depends on the coordinates"
+                reason = f"an operand of '{statement.text}' depends on %ctaid"
                 self.require_same(values, lanes, reason, statement.span)
             self.record_access(unit, statement, place, fetch, lanes, kind)
             (self.set_unknown if self.may_differ(based) else self.set_same)(targets, lanes)
@@ -256,7 +256,7 @@ class AccessRecorder(AccessPlacement):
             rest(c, lanes)
             for row in amounts:
                 if row in self.slopes or row in self.bad:
-                    reason = f"the size that '{statement.text}' reads depends on the coordinates"
+                    reason = f"the size that '{statement.text}' reads depends on %ctaid"
                     self.space.isolate(reason, statement.span)
             if size is None or self.may_differ(amounts):
                 self.record_access(unit, statement, place, fetch, lanes, kind)
@@ -328,7 +328,7 @@ class AccessRecorder(AccessPlacement):
             self.record_access(unit, statement, mapped, fetch, lanes, read_map)
             at = np.broadcast_to(fetch()[0], c.lanes.exists.shape)[lanes]
             if self.may_differ(maps) and any(int(a) not in c.store.maps for a in np.unique(at)):
-                self.space.isolate(f"the tensor map of '{statement.text}' depends on the coordinates", statement.span)
+                self.space.isolate(f"the tensor map of '{statement.text}' depends on %ctaid", statement.span)
             given = [self.value(unit, o, f, lanes) for o, f in fetches]
             for address in np.unique(at).tolist():
                 some = np.flatnonzero(at == address)

@@ -130,7 +130,7 @@ def counted_footprints(module: Module, launch: Launch, limit: Limit) -> tuple[Fo
         if watch.uses is not None and watch.uses.misuse is not None:
             raise NotCounted(*watch.uses.misuse)
         if len(watch.words) != 1:
-            raise NotCounted("the clusters of a box do not count themselves in one word")
+            raise NotCounted("the clusters of one tile do not count themselves in one word")
         found.append(watch.grid.footprint)
     return tuple(found)
 

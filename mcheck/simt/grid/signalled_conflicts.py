@@ -96,11 +96,14 @@ def _check_only_signals(table: Table, side: Side, limit: Limit) -> None:
     mine, theirs = meetings(table, table, limit)
     other = table.counts[mine] & ~table.counts[theirs]
     if other.any():
-        raise NotCounted("a word of signals is accessed otherwise", span_of(side, table, int(theirs[other][0])))
+        raise NotCounted(
+            "a word that clusters signal by is accessed otherwise",
+            span_of(side, table, int(theirs[other][0])),
+        )
     both = table.counts[mine] & table.counts[theirs]
     apart = (table.starts[mine] != table.starts[theirs]) | (table.ends[mine] != table.ends[theirs])
     if (both & apart).any():
-        raise NotCounted("words of signals overlap", span_of(side, table, int(mine[both & apart][0])))
+        raise NotCounted("words that clusters signal by overlap", span_of(side, table, int(mine[both & apart][0])))
 
 
 def _kinds_between(

@@ -133,7 +133,7 @@ class GridWatch(AccessRecorder):
             return when
         some = lanes if not weak else np.flatnonzero(mask & ~mine)
         if not self.table.require(when[some], statement.span):
-            self.space.isolate(f"whether '{statement.text}' is executed depends on the coordinates", statement.span)
+            self.space.isolate(f"whether '{statement.text}' is executed depends on %ctaid", statement.span)
         return when if weak else None
 
     def _conditional(self, rows: list[int], lanes: Indices, when: Conditions) -> None:
@@ -307,7 +307,7 @@ class GridWatch(AccessRecorder):
                     self.set_form(target, lanes, value)
                 return
             if row is None:  # votes on predicates
-                reason = f"an operand of '{statement.text}' depends on the coordinates"
+                reason = f"an operand of '{statement.text}' depends on %ctaid"
                 self.require_same(brings, lanes, reason, statement.span)
                 self.set_same(targets, lanes)
                 return

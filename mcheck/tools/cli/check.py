@@ -156,6 +156,7 @@ def command(
         prepared = prepare_files([case.path for case in cases], about, launched=said is not None)
         if not quiet:
             sources.say_prepared(prepared)
+    cases, prepared = sources.named_by_sources(cases, prepared)
     todo = sources.prepared_cases(cases, prepared)
     if emitted is not None and (len(todo) != 1 or not is_module(todo[0].path)):
         raise click.UsageError("--emit-sketch needs exactly one PTX module")

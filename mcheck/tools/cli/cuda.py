@@ -53,5 +53,6 @@ def command(ctx: click.Context, folder: str | None, arch: str | None) -> int:
     recorded = record_program(program, folder, arch)
     for note in recorded.notes:
         click.echo(note, err=True)
-    status = check.command.main([*ctx.args, *recorded.paths], prog_name="mcheck cuda", standalone_mode=False)
+    arguments = [*ctx.args, *recorded.paths]
+    status = check.command.main(arguments, prog_name="mcheck cuda", standalone_mode=False, obj=recorded.sources)
     return status if isinstance(status, int) else 0

@@ -59,6 +59,21 @@ def _split(text: str) -> list[str]:
         raise click.UsageError(f"--nvcc-flags {text}: {error}") from None
 
 
+def named_by_sources(
+    cases: list[Case], prepared: Mapping[str, PreparedFile]
+) -> tuple[list[Case], Mapping[str, PreparedFile]]:
+    """The cases and what was prepared, modules that ``mcheck cuda`` has recorded into the cache under the names of
+    their sources.
+    """
+    names: Mapping[str, str] = click.get_current_context().obj or {}
+    if not names:
+        return cases, prepared
+    from mcheck.checking.check.cuda_sources import PreparedFile
+
+    recorded = {names[c.path]: PreparedFile(path=names[c.path], module=c.path) for c in cases if c.path in names}
+    return [replace(c, path=names.get(c.path, c.path)) for c in cases], {**prepared, **recorded}
+
+
 def prepared_cases(cases: Sequence[Case], prepared: Mapping[str, PreparedFile]) -> list[Case]:
     """The cases to answer: the modules that were made in place of the sources, without those that cannot be checked."""
     found = []

@@ -8,7 +8,7 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.check.source_places import locate_reasons
 from mcheck.frontend.ptx.module import SourceLine
 
-WHAT = "the value that 'st.shared.u8 [_ZZ6splitkPKfS0_PfS1_PiiE4last], %rs1' stores depends on the coordinates"
+WHAT = "the value that 'st.shared.u8 [_ZZ6splitkPKfS0_PfS1_PiiE4last], %rs1' stores depends on %ctaid"
 
 
 def test_reasons_have_the_names_of_the_source() -> None:

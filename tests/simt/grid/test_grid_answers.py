@@ -61,7 +61,7 @@ OPEN = {
     "narrow sums": ("red.global.cta.add.u32 [%rd6], 1;", "updates bytes of b", 4096),
     "too small": ("st.global.u32 [%rd4], 1;", "in another cluster this may be outside b", 256),
     "not followed": ("xor.b32 %r4, %r3, 5; brev.b32 %r5, %r3; and.b32 %r5, %r5, 255; mul.wide.u32 %rd7, %r5, 4;"
-                     "add.s64 %rd8, %rd2, %rd7; st.global.u32 [%rd8], 1;", "depends on the coordinates", 4096),
+                     "add.s64 %rd8, %rd2, %rd7; st.global.u32 [%rd8], 1;", "depends on %ctaid", 4096),
     "shared": (".shared .b32 s[64]; mov.u32 %r4, s; mad.lo.u32 %r5, %r1, 4, %r4;"
                "st.shared.u32 [%r5], 1;", "", 4096),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from mcheck.checking.modules import cluster_groups, counted_grid, signalled_grid
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.ptx import check
 from mcheck.simt.grid.counted_clusters import Execution, execute_counted
+from mcheck.simt.grid.grid_counter import NOT_RESIDENT
 from tests.fuzz.last_blocks import BRANCH, Plan, answer_by_pairs, compare, generate, launch_of, read, write
 
 SECONDS = 60.0
@@ -96,18 +97,18 @@ REFUSED = {
         "control depends on values that other threads write",
     ),
     "a counter that starts at one": (
-        Plan(initial=1), "more is asked of the number drawn than whether it is the last",
+        Plan(initial=1), "a cluster asks more of the number it drew than whether it is the last",
     ),
     "a counter that overflows": (Plan(initial=0xFFFFFFFA), "the counter may overflow"),
     "the last but one": (
         Plan(ask="sub.u32 %r14, %r3, 2;\nsetp.eq.u32 %p, %r6, %r14;"),
-        "more is asked of the number drawn than whether it is the last",
+        "a cluster asks more of the number it drew than whether it is the last",
     ),
     "each CTA asks for its own number": (
-        Plan(ask="setp.eq.u32 %p, %r6, %r1;"), "more is asked of the number drawn than whether it is the last",
+        Plan(ask="setp.eq.u32 %p, %r6, %r1;"), "a cluster asks more of the number it drew than whether it is the last",
     ),
     "the first": (
-        Plan(ask="setp.eq.u32 %p, %r6, 0;"), "more is asked of the number drawn than whether it is the last",
+        Plan(ask="setp.eq.u32 %p, %r6, 0;"), "a cluster asks more of the number it drew than whether it is the last",
     ),
     "a ticket": (
         Plan(by_number=True, more=("mul.wide.u32 %a9, %r6, 4;", "add.s64 %a9, %a9, %a2;", "st.global.u32 [%a9], 1;")),
@@ -162,7 +163,7 @@ REFUSED = {
     ),
     "a branch on what is left": (Plan(tail=BRANCH, given=True), "control depends on data, or on the order of threads"),
     "a wait without a promise": (
-        Plan(waits=True, cooperative=False), "clusters wait for others that need not be resident",
+        Plan(waits=True, cooperative=False), NOT_RESIDENT,
     ),
     "a wait that ends early": (
         Plan(waits=True, until="setp.lt.u32 %p, %r7, %r4;"),
@@ -235,7 +236,7 @@ def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> No
     plan = Plan(clusters=11, initial=1)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
-    said = "no pair of clusters stands for all of them: more is asked of the number drawn than whether it is the last"
+    said = "reduce to pairs of them: a cluster asks more of the number it drew than whether it is the last"
     assert said in (found.reason or "")
 
 
@@ -276,7 +277,7 @@ def test_a_cluster_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch)
     plan = Plan(clusters=11, threads=1)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
-    said = "no pair of clusters stands for all of them: executing one cluster takes more than 5 s"
+    said = "that mcheck cannot reduce to pairs of them: executing one cluster takes more than 5 s"
     assert said in (found.reason or "")
 
 
@@ -295,7 +296,7 @@ def test_groups_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) ->
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
     assert "following clusters together takes more than 0.01 s" in (found.reason or "")
-    assert "no pair of clusters" not in (found.reason or "")
+    assert "reduce to pairs" not in (found.reason or "")
 
 
 @pytest.mark.daily(days=3, least=0)

@@ -10,6 +10,7 @@ import pytest
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.simt.grid.grid_counter import NOT_RESIDENT
 from tests.fuzz.grids import judge_threads, make_grid
 from tests.fuzz.pair_answers import build, follow_pair, say_why
 from tests.fuzz.rounds import answer_by_pairs, compare, generate
@@ -186,7 +187,7 @@ def test_pairs_do_not_prove_a_broken_barrier(name: str) -> None:
 @pytest.mark.daily(days=4)
 def test_ctas_that_need_not_be_resident_are_not_proved_to_meet() -> None:
     assert answer(RIGHT["a counter that counts on"], cooperative=False) == (
-        None, "clusters wait for others that need not be resident",
+        None, f"all {LARGE} clusters were checked; but {NOT_RESIDENT}",
     )  # fmt: skip
     assert answer(RIGHT["a counter that counts on"], first=1)[0] is None
 

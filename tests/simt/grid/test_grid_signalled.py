@@ -9,6 +9,7 @@ import pytest
 
 from mcheck.base.verdicts import Verdict
 from mcheck.ptx import check
+from mcheck.simt.grid.grid_counter import NOT_RESIDENT
 from tests.fuzz.signalled_grids import RELAXED, Plan, answer_by_pairs, compare, generate, launch_of, read, write
 
 SECONDS = 60.0
@@ -138,15 +139,15 @@ REFUSED = {
     "a look in each of two rounds": (
         Plan(around=True, early=True, rounds=2), "several loads decide whether to wait",
     ),
-    "a weak reset": (Plan(resets="st.global.u32 [%a2], 0;"), "a word of signals is accessed otherwise"),
+    "a weak reset": (Plan(resets="st.global.u32 [%a2], 0;"), "a word that clusters signal by is accessed otherwise"),
     "a look at the turn": (
-        Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word of signals is accessed otherwise",
+        Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word that clusters signal by is accessed otherwise",
     ),
     "a turn by an atomic, too": (
         Plan(more=("red.release.gpu.global.add.u32 [%a2], 0;",)), "two signals of one word are not ordered",
     ),
     "half of a word": (
-        Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words of signals overlap",
+        Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words that clusters signal by overlap",
     ),
     "a relaxed addition": (
         Plan(more=("red.relaxed.gpu.global.add.u32 [%a2+52], 1;",)), "a signal for another cluster releases nothing",
@@ -173,7 +174,9 @@ REFUSED = {
         Plan(tickets=True, more=("mov.u32 %r30, %ctaid.x;",)),
         "'mad.lo.s32 %r20, %r1, 2, %r2' uses the number that is drawn",
     ),
-    "a wait without a promise": (Plan(cooperative=False), "clusters wait for others that need not be resident"),
+    "a wait without a promise": (
+        Plan(cooperative=False), f"all {LARGE} clusters were checked; but {NOT_RESIDENT}",
+    ),
     "memory that is discarded": (
         Plan(more=("discard.global.L2 [%a1], 128;",)), "'@%z discard.global.L2 [%a1], 128' is not followed",
     ),
@@ -230,5 +233,5 @@ def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> No
     plan = Plan(clusters=LARGE, tickets=True, work=("store own",), signal="st.relaxed.gpu")
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
-    said = "no pair of clusters stands for all of them: a signal for another cluster releases nothing"
+    said = "that mcheck cannot reduce to pairs of them: a signal for another cluster releases nothing"
     assert said in (found.reason or "")

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from mcheck.base.errors import InputError
+from mcheck.checking.check import cuda_programs
+from mcheck.checking.check.cuda_programs import RecordedProgram
 from mcheck.frontend.cuda.nvcc import find_compiler
 
 Mcheck = Callable[..., Any]
@@ -346,6 +348,22 @@ def test_a_program_has_to_be_named(mcheck: Mcheck) -> None:
     assert "mcheck cuda -- ./a.out" in done.err
 
 
+def test_modules_of_a_program_are_named_by_their_sources(
+    kernel: Path, mcheck: Mcheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = Path("cache") / "k.ptx"
+    module.parent.mkdir()
+    module.write_text(PTX.replace(".visible", '.file 1 "k.cu"\n.visible'), encoding="utf-8")
+    module.with_suffix(".json").write_text(json.dumps(LAUNCH | {"params": {"0": {"buffer": 256}, "1": 3}}), "utf-8")
+    recorded = RecordedProgram(paths=(str(module),), sources={str(module): "k.cu"}, notes=("k.cu: 1 launch of pass",))
+    monkeypatch.setattr(cuda_programs, "record_program", lambda *_: recorded)
+    done = mcheck("cuda", "--", "./a.out")
+    assert (done.status, done.err) == (1, "k.cu: 1 launch of pass\n")
+    assert done.out.startswith("race      k.cu\n")
+    assert mcheck("cuda", "--write-baseline", "known.json", "--", "./a.out").status == 0
+    assert mcheck("cuda", "--baseline", "known.json", "--", "./a.out").status == 0
+
+
 @pytest.mark.daily(days=4, least=0)
 @compiled
 def test_a_program_without_modules(kernel: Path, host: str, mcheck: Mcheck) -> None:
@@ -392,6 +410,9 @@ def test_a_ring_and_its_main_and_its_program(tmp_path: Path, monkeypatch: pytest
     assert "ring.cu" in (Path("kept") / "ring.ptx").read_text(encoding="utf-8")
     (result,) = json.loads(done.out)["results"]
     assert {f["code"] for f in result["findings"]} == {"RACE003"}
+    done = mcheck("cuda", "--", "./ring")
+    assert done.out.startswith("race      ring.cu\n")
+    assert "ring.cu: 1 launch of ring\n" in done.err
     Path("ring.cu").write_text(RING.replace("wait<2>()", "wait<1>()"), encoding="utf-8")
     done = mcheck("check", "ring.cu", "--format", "json")
     assert (done.status, json.loads(done.out)["results"][0]["verdict"]) == (0, "proved"), done.err

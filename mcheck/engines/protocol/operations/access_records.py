@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.answers.step_text import text_of
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.state.access_history import LaneOwners, Lanes, Record
+from mcheck.engines.protocol.state.access_history import LaneOwners, Lanes, Record, lane_bytes
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.events.event import Event
 from mcheck.findings.finding import Access
@@ -40,7 +40,7 @@ PROXY_NAMES = {"GEN": "generic", "ASYNC": "async", "TMAP": "tensormap"}
 
 
 def describe_access(m: Machine, record: Record, low: int, high: int) -> Access:
-    """A record as findings show it, cut to the bytes in question."""
+    """A record as findings show it: of lanes that are one agent, the one that accesses the byte ``low``."""
     event = record.event
     instance = m.program.memory.find(low)
     label, start = "", 0
@@ -54,7 +54,7 @@ def describe_access(m: Machine, record: Record, low: int, high: int) -> Access:
         lane = max(record.lanes.lane_at(low), 0)
     elif isinstance(record.lanes, tuple):
         lane = (low - record.lanes[0]) // record.lanes[1]
-    first, last = (event.address, event.address + event.size)
+    first, last = lane_bytes(record.lanes, low) or (event.address, event.address + event.size)
     if not first <= low < last:
         first, last = low, high
     return Access(

@@ -200,6 +200,20 @@ def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
     return next((byte for byte in range(low, high) if _lane_at(a, byte) != _lane_at(b, byte)), low)
 
 
+def lane_bytes(lanes: Lanes, byte: int) -> tuple[int, int] | None:
+    """The first byte of what the lane that accesses a byte accesses, and its end; ``None`` where the lanes are not
+    known per byte.
+    """
+    if lanes is None or isinstance(lanes, int):
+        return None
+    if isinstance(lanes, LaneOwners):
+        first = lanes.starts[bisect_right(lanes.starts, byte) - 1]
+        return first, first + lanes.size
+    start, stride = lanes
+    first = byte - (byte - start) % stride
+    return first, first + stride
+
+
 def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     """Whether some byte of a cell has different lanes in ``a`` and ``b``, tested where either changes lanes."""
     byte = low

@@ -1,0 +1,57 @@
+"""Races of copies behind a wait for the parity that its thread has waited for before."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.checking.check.command import check_case
+from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Change, Property
+
+HEAD = """PTX rounds
+{ .global .align 16 .b8 src[16]; .shared .align 16 .u32 buf[4]; .shared .b64 full; .shared .b64 empty; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  bar.sync 0;
+"""
+COPY = """  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [full];
+"""
+WAIT = "  await mbarrier.try_wait.parity.shared::cta.b64 [{}], {};\n"
+READ = "  ld.shared.u32 r0, [buf];\n"
+GIVE = "  fence.proxy.async.shared::cta;\n  mbarrier.arrive.shared::cta.b64 _, [empty];\n"
+
+
+def ring(*parities: int, given: bool = True) -> str:
+    """A ring of one stage, whose reader waits for these parities of ``full``; ``given``: it hands the stage back."""
+    writer = COPY + "".join((WAIT.format("empty", k % 2) if given else "") + COPY for k in range(len(parities) - 1))
+    reader = "".join(WAIT.format("full", parity) + READ + (GIVE if given else "") for parity in parities)
+    return f"{HEAD}{writer}}}\nQ@cta 0 {{\n  bar.sync 0;\n{reader}}}\n"
+
+
+def races(text: str) -> list[Finding]:
+    found = check_case(Case("rounds.litmus", text=text), Settings(engine="protocol"), Options())
+    return [f for f in found.findings if f.code == "RACE003"]
+
+
+def test_right_parities_are_proved() -> None:
+    case = Case("rounds.litmus", text=ring(0, 1, 0))
+    assert check_case(case, Settings(engine="protocol"), Options()).verdict == "proved"
+
+
+def test_a_parity_that_stays_is_named() -> None:
+    (race,) = races(ring(0, 1, 1))
+    (step,) = race.fixes[0].steps
+    assert isinstance(step, Change)
+    assert (step.what, step.old, step.new) == (Property.PARITY, "1", "0")
+    assert "waits for the same phase of full@0 twice" in race.message
+    assert race.missing.startswith("Wait for parity 0 instead of 1 of full@0 at line 26: it waits for parity 1 twice")
+
+
+@pytest.mark.parametrize("parities", [(0, 0), (0, 1, 1)])
+def test_a_stage_that_is_never_handed_back_has_no_wrong_parity(parities: tuple[int, ...]) -> None:
+    found = races(ring(*parities, given=False))
+    assert found
+    assert not any("parity" in f.missing and "twice" in f.missing for f in found)
