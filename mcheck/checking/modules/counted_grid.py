@@ -166,7 +166,7 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
     few = sorted({0, 1, len(clusters) - 1})
     if len(few) < len(clusters):
         choose(few)  # mostly a condition that does not hold in the grid does not hold among these
-    pairs = choose(range(len(clusters)))
+    pairs = choose(range(len(clusters))) if len(clusters) > 1 else ()
     left = {execute(number, last=True).left for number in range(len(clusters))}
     return Representatives(launch, counter, pairs, waits, left.pop() if len(left) == 1 else None)
 
@@ -200,8 +200,10 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
     """The answer about a grid whose clusters count themselves, if it is proved or a finding. Raises ``NotCounted`` if a
     condition does not hold.
     """
-    found = find_representatives(module, launch, limit)
     total, count = prod(launch.cluster_counts), len(clusters_of(launch))
+    if count < 2:
+        return None
+    found = find_representatives(module, launch, limit)
     given = with_count(found.launch, found.counter, found.counter.first + count - 2)
     answers: list[Answer] = []
     for number, pair in enumerate(found.pairs, 1):

@@ -116,6 +116,12 @@ def test_a_reset_to_one_makes_the_last_but_one_go_on() -> None:
     assert {(f.code, f.message.partition(":")[0]) for f in found.findings} == {("RACE001", "launch 2 (k)")}
 
 
+def test_one_cluster_may_count_itself() -> None:
+    text = LAST.replace("RESET", RESET).replace("ld.global.u32 %r6, [%a1+4];", "")
+    one = {"grid": 1, "params": {"data": {"buffer": "data"}}}
+    assert check(text, {"launches": [one] * 3, "buffers": {"data": {"bytes": 4}}}).verdict == "proved"
+
+
 def test_a_variable_that_the_host_has_changed_is_not_known() -> None:
     assert answer_launches(RESET, 1, forgotten=["counter"]).verdict != "proved"
 
