@@ -18,6 +18,7 @@ from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
@@ -159,6 +160,7 @@ class OthersSignal:
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             mine = mask if guard is None else _holds(self.compiler, unit, guard, mask)
+            mine = mine & _is_shared_by_clusters(load.fetch, mask)
             rest, out = mask & ~mine, np.zeros_like(mask)
             if rest.any():
                 out |= _continuing(step(c, rest))
@@ -348,6 +350,14 @@ class OthersSignal:
 def _holds(k: Compiler, unit: Unit, guard: ptx.Guard, mask: Mask) -> Mask:
     """The lanes for which a guard is sure to hold."""
     return np.asarray(k.guarded(unit, guard, mask) & (k.lanes.quality[unit.frame + guard.register.index] == 0))
+
+
+def _is_shared_by_clusters(fetch: Fetch, mask: Mask) -> Mask:
+    """The lanes whose address is not in shared memory: who waits there waits for a thread of its own cluster, which is
+    executed.
+    """
+    at = to_generic(np.broadcast_to(fetch()[0], mask.shape))
+    return np.asarray((at >= GLOBAL_BASE) & (at < SHARED_BASE))
 
 
 def _continuing(lanes: Mask | None) -> Mask | bool:

@@ -135,6 +135,50 @@ def test_what_a_cluster_stores_to_unknown_contents_stays_unknown(*, again: bool)
     assert "control depends on data" in answer_module(text, 6, 1, known_from=32)
 
 
+TOLD = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 words)
+.reqntid 33, 1, 1
+{
+.reg .pred %p<4>;
+.reg .b32 %r<9>;
+.reg .b64 %a<4>;
+.shared .align 4 .b32 flag;
+ld.param.u64 %a1, [data];
+ld.param.u64 %a2, [words];
+mov.u32 %r1, %tid.x;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 st.shared.u32 [flag], 0;
+bar.sync 0;
+setp.eq.u32 %p2, %r1, 32;
+@%p2 bra TELL;
+@!%p1 bra DONE;
+TAKE
+atom.acq_rel.gpu.global.exch.b32 %r7, [%a2 + 60], 0;
+POLL:
+ld.acquire.cta.shared.u32 %r3, [flag];
+setp.eq.u32 %p3, %r3, 0;
+@%p3 bra POLL;
+ld.shared.u32 %r4, [flag];
+setp.eq.u32 %p3, %r4, FOUND;
+@%p3 st.global.u32 [%a1], 7;
+bra DONE;
+TELL:
+st.release.cta.shared.u32 [flag], 2;
+DONE:
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("found", "expected"), [(1, "proved"), (2, "the pair is left open")])
+def test_a_wait_in_shared_memory_finds_what_its_own_cluster_stores(found: int, expected: str) -> None:
+    # The poll ends with any value but 0, and the other thread stores 2.
+    text = TOLD.replace("TAKE", TAKE.format(0).replace("%p2", "%p3"), 1).replace("FOUND", str(found))
+    assert answer_module(text, 2, 33) == expected
+
+
 @pytest.mark.daily
 def test_many_clusters_are_proved() -> None:
     assert answer(Plan(ctas=24, locks=3, counts="store")) == "proved"

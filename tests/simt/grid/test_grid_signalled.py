@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 
+from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.ptx import check
 from mcheck.simt.grid.grid_counter import NOT_RESIDENT
+from tests.fuzz.pair_answers import build, follow_pair, say_why
 from tests.fuzz.signalled_grids import RELAXED, Plan, answer_by_pairs, compare, generate, launch_of, read, write
 
 SECONDS = 60.0
@@ -235,3 +239,62 @@ def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> No
     assert found.verdict == "bounded"
     said = "that mcheck cannot reduce to pairs of them: a signal for another cluster releases nothing"
     assert said in (found.reason or "")
+
+
+POLL_OF_SHARED_MEMORY = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 word)
+.reqntid 33, 1, 1
+{
+.reg .pred %p<4>;
+.reg .b32 %r<6>;
+.reg .b64 %a<3>;
+.shared .align 4 .b32 told;
+ld.param.u64 %a1, [data];
+ld.param.u64 %a2, [word];
+mov.u32 %r1, %ctaid.x;
+mov.u32 %r2, %tid.x;
+setp.eq.u32 %p0, %r2, 0;
+@%p0 st.shared.u32 [told], 0;
+bar.sync 0;
+setp.eq.u32 %p1, %r2, 32;
+@%p1 bra TELL;
+@!%p0 bra DONE;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra FIRST;
+WAIT:
+ld.acquire.gpu.global.u32 %r3, [%a2];
+setp.ne.u32 %p2, %r3, 1;
+@%p2 bra WAIT;
+ld.global.u32 %r4, [%a1];
+bra POLL;
+FIRST:
+st.global.u32 [%a1], 1;
+st.release.gpu.global.u32 [%a2], 1;
+POLL:
+ld.acquire.cta.shared.u32 %r3, [told];
+setp.eq.u32 %p2, %r3, 0;
+@%p2 bra POLL;
+ld.shared.u32 %r5, [told];
+setp.eq.u32 %p2, %r5, FOUND;
+@%p2 st.global.u32 [%a1], 7;
+bra DONE;
+TELL:
+st.release.cta.shared.u32 [told], 2;
+DONE:
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("found", "verdict"), [(1, Verdict.PROVED), (2, None)])
+def test_a_poll_of_shared_memory_finds_what_its_own_cluster_stores(found: int, verdict: Verdict | None) -> None:
+    given = {
+        "grid": [2],
+        "block": [33],
+        "params": {"0": {"buffer": 64}, "1": {"buffer": 4, "init": {"hex": "00000000"}}},
+    }
+    module, launch = build(POLL_OF_SHARED_MEMORY.replace("FOUND", str(found)), given, cooperative=True)
+    answered, _ = say_why(lambda: answer_signalled(module, launch, partial(follow_pair, module), Limit(SECONDS)))
+    assert (None if answered is None else answered.verdict) is verdict
