@@ -56,7 +56,8 @@ Where the words of signals lie in other places for other tiles, only the cluster
 Then the conditions are checked for one box: all boxes do the same and keep apart from each other
 (``mcheck.checking.modules.closed_boxes``).
 
-A finding in a pair need not be one of the grid, for order may have been lost. Then nothing is said.
+A race in a pair is one of the grid if no order has been lost (``mcheck.simt.grid.whole_order``). Otherwise nothing is
+said.
 """
 
 from __future__ import annotations
@@ -70,10 +71,12 @@ from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.cluster_pairs import join_pairs
+from mcheck.checking.modules.cluster_pairs import join_pairs, of_two_clusters
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.checking.modules.grid_races import CODE
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.ir.program import Program
 from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
 from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
@@ -93,6 +96,7 @@ from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
 from mcheck.simt.grid.signal_order import SignalOrder, order_signals
 from mcheck.simt.grid.signalled_conflicts import Pair, check_words, choose_pairs
+from mcheck.simt.grid.whole_order import keeps_order, orders_by_barriers
 from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters wait for signals that are the same in every execution"
@@ -265,8 +269,10 @@ def _signal_words(executions: Sequence[Signalling]) -> dict[int, Counter]:
 # --- a pair -----------------------------------------------------------------------------------------------------------
 
 
-def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limit) -> ClusterTrace:
-    """What two clusters do, without the others. Raises ``NotCounted``."""
+def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limit) -> tuple[ClusterTrace, range]:
+    """What two clusters do, without the others, and the words that they have in place of those of their signals. Raises
+    ``NotCounted``.
+    """
     clusters = clusters_of(found.launch)
     numbers = tuple(k % len(clusters) for k in pair[:2])
     both = [found.executions[k] for k in pair[:2]]
@@ -275,7 +281,18 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
         returns=[one.seen for one in both], signs_told=[one.told for one in both],
     )  # fmt: skip
     trace = trace_signalling(module, found.launch, [clusters[k] for k in numbers], watch, limit)
-    return replace(trace, program=link_pair(trace.program, both, pair[2], found.ticket))
+    program, words = link_pair(trace.program, both, pair[2], found.ticket)
+    return replace(trace, program=program), words
+
+
+def _is_race_of_grid(
+    module: Module, found: SignalledClusters, pair: Pair, program: Program, given: Answer, words: range
+) -> bool:
+    """Whether what is found in a pair is a race of the grid, too."""
+    races = given.verdict is Verdict.FINDING and all(f.code == CODE for f in given.findings)
+    if not races or not isinstance(found.orders, SignalOrder) or found.ticket is not None:
+        return False
+    return orders_by_barriers(program, words) and keeps_order(module, found.orders, *pair[:2])
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -284,8 +301,8 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
 def answer_signalled(
     module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
 ) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_choices``, if they draw
-    tickets, or look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
+    """The answer about a grid whose clusters signal each other, if it is proved or a finding; with ``only_choices``, if
+    they draw tickets, or look early at what they wait for. Raises ``NotCounted`` if a condition does not hold.
     """
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     found = chosen.found
@@ -294,9 +311,11 @@ def answer_signalled(
     answers: list[Answer] = []
     for number, pair in enumerate(chosen.pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(chosen.pairs)} of clusters")
-        trace = trace_pair(module, found, pair, limit)
+        trace, words = trace_pair(module, found, pair, limit)
         together = replace(found.launch, group=tuple(clusters[k % len(clusters)] for k in pair[:2]))
         one = follow(together, limit, trace)
+        if one is not None and _is_race_of_grid(module, found, pair, trace.program, one, words):
+            return of_two_clusters(one, total)
         if one is None or one.verdict is not Verdict.PROVED:
             limit.check()
             return None
