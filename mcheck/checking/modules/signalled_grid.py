@@ -103,7 +103,7 @@ SAID = "all {} clusters wait for signals that are the same in every execution"
 SAID_OF_LAST = "all {} clusters wait for the same signals, whichever of them are the last ones to count themselves"
 SAID_OF_BOX = "clusters wait for signals that are the same in every execution, each for those of the {} in its box"
 FEW = 4
-"""The number of clusters of which conditions are checked first."""
+"""The number of clusters of which conditions are checked first, and then of the last one: a first row may not wait."""
 
 FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 """Follows what the clusters of a launch do together; ``None`` if some wait may be for others."""
@@ -170,7 +170,7 @@ def _execute_all(
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
 
-    def execute(number: int, last: Rounds | None) -> None:
+    def execute(number: int, last: Rounds | None) -> Signalling:
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
         try:
@@ -185,22 +185,22 @@ def _execute_all(
         written = given_and_written(found, [*kept, *_bytes_of(ticket)])
         if written:
             raise Written(written)
-        executions.append(found)
+        return found
 
     nobody: Rounds | None = frozenset() if decides else None
     for number in range(len(clusters)):
-        execute(number, nobody)
+        executions.append(execute(number, nobody))
         if only_choices and ticket is None and not executions[-1].polls_early:
             raise NotCounted("clusters draw no tickets", counter=False)
         checked = some_wait and not decides and number + 1 in (FEW, len(clusters))
-        if checked and not _any_waits(executions):
+        if checked and not _any_waits(executions) and not _any_waits([execute(len(clusters) - 1, nobody)]):
             raise NotCounted("no cluster waits for a signal", counter=False)
     rounds = executions[0].draws
     if rounds > MAX_ROUNDS:
         raise NotCounted(f"clusters draw numbers more often than {MAX_ROUNDS} times")
     for last in subsets(rounds):
         for number in range(len(clusters)):
-            execute(number, last)
+            executions.append(execute(number, last))
     if any(one.draws != rounds for one in executions):
         raise NotCounted("not all clusters draw as many numbers")
     words = _signal_words(executions)

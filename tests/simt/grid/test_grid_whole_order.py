@@ -61,6 +61,32 @@ def test_a_race_of_a_pair_that_other_order_may_prevent_is_left_open(name: str) -
     assert ask(OPEN[name])[0] is None
 
 
+FIRST_ROW = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flags) .reqntid 1, 1, 1 {
+.reg .pred %p; .reg .b32 %r<9>; .reg .b64 %a<9>;
+ld.param.u64 %a1, [data]; ld.param.u64 %a2, [flags];
+mov.u32 %r1, %ctaid.x; mul.wide.u32 %a3, %r1, 4; add.s64 %a1, %a1, %a3; add.s64 %a2, %a2, %a3;
+mov.u32 %r2, %ctaid.y; setp.eq.u32 %p, %r2, 0; @%p bra WORK;
+WAIT: ld.acquire.gpu.global.u32 %r3, [%a2]; setp.ne.u32 %p, %r3, %r2; @%p bra WAIT;
+WORK: st.global.u32 [%a1], %r2;
+fence.acq_rel.gpu;
+red.relaxed.gpu.global.add.u32 [%a2], 1;
+ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(FIRST_ROW, "proved"), (FIRST_ROW.replace("fence.acq_rel.gpu;", ""), None)]
+)
+def test_the_first_clusters_of_a_grid_need_not_wait(text: str, expected: str | None) -> None:
+    given = {"data": {"buffer": 20}, "flags": {"buffer": 20, "init": {"hex": "00" * 20}}}
+    module, launch = build(text, {"grid": [5, 3], "params": given}, cooperative=True)
+    found, _ = say_why(lambda: answer_signalled(module, launch, partial(follow_pair, module), Limit(SECONDS)))
+    assert (None if found is None else found.verdict.value) == expected
+
+
 # --- order that others carry ------------------------------------------------------------------------------------------
 
 PASSES = ("await ld.acquire.gpu.global.u32 r1, [x] == 1;", "st.release.gpu.global.u32 [y], 1;")
