@@ -22,6 +22,7 @@ from random import Random
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
+from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.signalled_grid import answer_signalled
 from tests.fuzz.differential import EngineAnswer
 from tests.fuzz.grids import DATA, WORDS, Grid, Lines, damage, judge_threads, make_grid, write_module
@@ -131,12 +132,16 @@ def answer_by_pairs(grid: Grid, seconds: float) -> tuple[Answer | None, str]:
 
 
 def compare(grid: Grid, seconds: float = 10.0) -> tuple[Answer | None, str, EngineAnswer | None]:
-    """Both answers, the second one if there is the first one; and why there is none, or "missed"."""
+    """Both answers, the second one if there is the first one; and why there is none, "missed" if the first one proves
+    what has an error, or "false alarm" if it finds one where there is none.
+    """
     found, why = answer_by_pairs(grid, seconds)
     if found is None:
         return None, why, None
     judge = judge_threads(grid.draft)
-    return found, "missed" if judge.kinds else "", judge
+    if found.verdict is not Verdict.FINDING:
+        return found, "missed" if judge.kinds else "", judge
+    return found, "" if judge.kinds or judge.kinds is None else "false alarm", judge
 
 
 def main() -> int:
@@ -149,12 +154,13 @@ def main() -> int:
         grid = generate(Random(seed))
         found, why, judge = compare(grid)
         open_still = judge is not None and judge.kinds is None
-        tally[f"refused: {why}" if found is None else why or f"proved{', the judge left it open' * open_still}"] += 1
+        said = "" if found is None else f"{found.verdict.value}{', the judge left it open' * open_still}"
+        tally[f"refused: {why}" if found is None else why or said] += 1
         if found is not None and why:
             print(f"seed {seed}: {why}\n{grid.draft.text()}", flush=True)
     for what, number in tally.most_common():
         print(f"{number:5} {what}")
-    return int(tally["missed"] > 0)
+    return int(tally["missed"] + tally["false alarm"] > 0)
 
 
 if __name__ == "__main__":

@@ -344,8 +344,16 @@ def compare(plan: Plan, seconds: float = 12.0) -> Compared[Plan]:
     whole = answer_whole(plan, seconds)
     if pairs is not None and not plan.cooperative and whole.verdict is not Verdict.FINDING:
         whole = answer_launch(module, launch, model_of(DEFAULT_MODEL), Question(timeout=seconds))
-    missed = pairs is not None and whole.verdict is Verdict.FINDING
-    return Compared(plan, pairs, why, whole, "missed" if missed else "")
+    return Compared(plan, pairs, why, whole, _fault(pairs, whole))
+
+
+def _fault(pairs: Answer | None, whole: Answer) -> str:
+    """What is wrong with the answer of the pairs."""
+    if pairs is None:
+        return ""
+    if pairs.verdict is Verdict.FINDING:
+        return "false alarm" if whole.verdict is Verdict.PROVED else ""
+    return "missed" if whole.verdict is Verdict.FINDING else ""
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from dataclasses import replace
 from mcheck.answers.merged_answers import describe_pairs
 from mcheck.answers.result import Answer, Covers
 from mcheck.answers.verdict_rules import add_verdict
+from mcheck.base.reasons import Cause, Reason, unique_reasons
 
 
 def join_pairs(answers: Sequence[Answer], total: int, said: str) -> Answer:
@@ -24,3 +25,9 @@ def join_pairs(answers: Sequence[Answer], total: int, said: str) -> Answer:
         covers=Covers(clusters=total, total=total, together=2),
     )
     return add_verdict(joined)
+
+
+def of_two_clusters(found: Answer, total: int) -> Answer:
+    """What is found in two of ``total`` clusters."""
+    left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")
+    return add_verdict(replace(found, covered=False, reasons=unique_reasons(found.reasons, (left,))))

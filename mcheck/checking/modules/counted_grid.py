@@ -51,13 +51,12 @@ from math import prod
 import numpy as np
 
 from mcheck.answers.result import Answer
-from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.progress import Level, note
-from mcheck.base.reasons import Cause, Reason, share_reason, unique_reasons
+from mcheck.base.reasons import share_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.cluster_pairs import join_pairs
+from mcheck.checking.modules.cluster_pairs import join_pairs, of_two_clusters
 from mcheck.frontend.ptx.known_contents import Memory
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
@@ -213,8 +212,7 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
             limit.check()
             return None
         if any(f.severity == "error" for f in one.findings):
-            left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")
-            return add_verdict(replace(one, covered=False, reasons=unique_reasons(one.reasons, (left,))))
+            return of_two_clusters(one, total)
         answers.append(one)
     said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(count, found.counter.name)
     said += IN_BOXES if is_box(launch) else ""

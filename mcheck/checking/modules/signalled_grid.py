@@ -57,7 +57,8 @@ Where the words of signals lie in other places for other tiles, only the cluster
 Then the conditions are checked for one box: all boxes do the same and keep apart from each other
 (``mcheck.checking.modules.closed_boxes``).
 
-A finding in a pair need not be one of the grid, for order may have been lost. Then nothing is said.
+A race in a pair is one of the grid if no order has been lost (``mcheck.simt.grid.whole_order``). Otherwise nothing is
+said.
 """
 
 from __future__ import annotations
@@ -73,10 +74,12 @@ from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.cluster_pairs import join_pairs
+from mcheck.checking.modules.cluster_pairs import join_pairs, of_two_clusters
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.checking.modules.grid_races import CODE
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.ir.program import Program
 from mcheck.simt.grid.cluster_signals import Signalling, execute_signalling, trace_signalling
 from mcheck.simt.grid.coordinate_taint import reads_coordinates
 from mcheck.simt.grid.counted_conflicts import Side
@@ -97,13 +100,14 @@ from mcheck.simt.grid.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
 from mcheck.simt.grid.signal_order import SignalOrder, order_signals
 from mcheck.simt.grid.signalled_conflicts import Pair, check_words, choose_pairs
+from mcheck.simt.grid.whole_order import keeps_order, orders_by_barriers
 from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters wait for signals that are the same in every execution"
 SAID_OF_LAST = "all {} clusters wait for the same signals, whichever of them are the last ones to count themselves"
 SAID_OF_BOX = "clusters wait for signals that are the same in every execution, each for those of the {} in its box"
 FEW = 4
-"""The number of clusters of which conditions are checked first."""
+"""The number of clusters of which conditions are checked first, and then of the last one: a first row may not wait."""
 
 FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 """Follows what the clusters of a launch do together; ``None`` if some wait may be for others."""
@@ -170,7 +174,7 @@ def _execute_all(
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
 
-    def execute(number: int, last: Rounds | None) -> None:
+    def execute(number: int, last: Rounds | None) -> Signalling:
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
         try:
@@ -185,22 +189,22 @@ def _execute_all(
         written = given_and_written(found, [*kept, *_bytes_of(ticket)])
         if written:
             raise Written(written)
-        executions.append(found)
+        return found
 
     nobody: Rounds | None = frozenset() if decides else None
     for number in range(len(clusters)):
-        execute(number, nobody)
+        executions.append(execute(number, nobody))
         if only_choices and ticket is None and not executions[-1].polls_early:
             raise NotCounted("clusters draw no tickets", counter=False)
         checked = some_wait and not decides and number + 1 in (FEW, len(clusters))
-        if checked and not _any_waits(executions):
+        if checked and not _any_waits(executions) and not _any_waits([execute(len(clusters) - 1, nobody)]):
             raise NotCounted("no cluster waits for a signal", counter=False)
     rounds = executions[0].draws
     if rounds > MAX_ROUNDS:
         raise NotCounted(f"a cluster draws more than {MAX_ROUNDS} tickets")
     for last in subsets(rounds):
         for number in range(len(clusters)):
-            execute(number, last)
+            executions.append(execute(number, last))
     if any(one.draws != rounds for one in executions):
         raise NotCounted("not all clusters draw as many tickets")
     words = _signal_words(executions)
@@ -271,8 +275,10 @@ def _signal_words(executions: Sequence[Signalling]) -> dict[int, Counter]:
 # --- a pair -----------------------------------------------------------------------------------------------------------
 
 
-def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limit) -> ClusterTrace:
-    """What two clusters do, without the others. Raises ``NotCounted``."""
+def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limit) -> tuple[ClusterTrace, range]:
+    """What two clusters do, without the others, and the words that they have in place of those of their signals. Raises
+    ``NotCounted``.
+    """
     clusters = clusters_of(found.launch)
     numbers = tuple(k % len(clusters) for k in pair[:2])
     both = [found.executions[k] for k in pair[:2]]
@@ -281,7 +287,18 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
         returns=[one.seen for one in both], signs_told=[one.told for one in both],
     )  # fmt: skip
     trace = trace_signalling(module, found.launch, [clusters[k] for k in numbers], watch, limit)
-    return replace(trace, program=link_pair(trace.program, both, pair[2], found.ticket))
+    program, words = link_pair(trace.program, both, pair[2], found.ticket)
+    return replace(trace, program=program), words
+
+
+def _is_race_of_grid(
+    module: Module, found: SignalledClusters, pair: Pair, program: Program, given: Answer, words: range
+) -> bool:
+    """Whether what is found in a pair is a race of the grid, too."""
+    races = given.verdict is Verdict.FINDING and all(f.code == CODE for f in given.findings)
+    if not races or not isinstance(found.orders, SignalOrder) or found.ticket is not None:
+        return False
+    return orders_by_barriers(program, words) and keeps_order(module, found.orders, *pair[:2])
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -290,9 +307,9 @@ def trace_pair(module: Module, found: SignalledClusters, pair: Pair, limit: Limi
 def answer_signalled(
     module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
 ) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch;
-    with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises ``NotCounted`` if a
-    condition does not hold.
+    """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch, or
+    is a finding; with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises
+    ``NotCounted`` if a condition does not hold.
     """
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     found = chosen.found
@@ -301,9 +318,11 @@ def answer_signalled(
     answers: list[Answer] = []
     for number, pair in enumerate(chosen.pairs, 1):
         note(Level.CLUSTERS, f"pair {number} of {len(chosen.pairs)} of clusters")
-        trace = trace_pair(module, found, pair, limit)
+        trace, words = trace_pair(module, found, pair, limit)
         together = replace(found.launch, group=tuple(clusters[k % len(clusters)] for k in pair[:2]))
         one = follow(together, limit, trace)
+        if one is not None and _is_race_of_grid(module, found, pair, trace.program, one, words):
+            return of_two_clusters(one, total)
         if one is None or one.verdict is not Verdict.PROVED:
             limit.check()
             return None

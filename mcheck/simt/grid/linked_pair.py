@@ -22,8 +22,12 @@ GAP = 256
 """Bytes of which a multiple lies between objects of memory."""
 
 
-def link_pair(program: Program, both: Sequence[Signalling], links: PairLinks, ticket: Counter | None) -> Program:
-    """The program of two clusters with their signals and waits replaced: a word for each signal that is waited for."""
+def link_pair(
+    program: Program, both: Sequence[Signalling], links: PairLinks, ticket: Counter | None
+) -> tuple[Program, range]:
+    """The program of two clusters with their signals and waits replaced, and the addresses of the words that they have
+    instead, one for each signal that is waited for.
+    """
     threads = list(program.threads)
     most = 1 + max(max(one, default=0) for one in links)
     memory, words = _with_words(program.memory, len(links) * most)
@@ -36,7 +40,7 @@ def link_pair(program: Program, both: Sequence[Signalling], links: PairLinks, ti
             raise NotCounted("two clusters together signal otherwise than each alone")
         mine, other = words[which * most :][:most], words[(1 - which) * most :][:most]
         threads[at] = replace(threads[at], code=tuple(_relink(code, links[which], mine, other, ticket, one.told)))
-    return with_threads(replace(program, memory=memory), tuple(threads))
+    return with_threads(replace(program, memory=memory), tuple(threads)), words
 
 
 def _with_words(memory: MemoryMap, count: int) -> tuple[MemoryMap, range]:

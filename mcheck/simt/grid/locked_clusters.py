@@ -76,7 +76,8 @@ def trace_locking(
         launch, tuple(one.number for one in both), None, contents=[{**one.contents, **locks} for one in both]
     )
     trace = trace_signalling(module, launch, [one.cluster for one in both], watch, limit, LOCKS)
-    return replace(trace, program=link_pair(_weakened(trace.program), both, links, None))
+    program, _ = link_pair(_weakened(trace.program), both, links, None)
+    return replace(trace, program=program)
 
 
 def _weakened(program: Program) -> Program:

@@ -315,7 +315,7 @@ class SignalOrder:
         """The signals and waits of two clusters without the others. What a wait knows of the other one of the pair it
         learns from the latest signal of that.
         """
-        mine, theirs = self._learnt(one, other), self._learnt(other, one)
+        mine, theirs = self.learnt(one, other), self.learnt(other, one)
         return self._links(one, mine, theirs), self._links(other, theirs, mine)
 
     def _links(self, number: int, mine: Mapping[int, int], theirs: Mapping[int, int]) -> Links:
@@ -326,7 +326,7 @@ class SignalOrder:
             for k, one in enumerate(self.codes[number])
         )
 
-    def _learnt(self, number: int, other: int) -> dict[int, int]:
+    def learnt(self, number: int, other: int) -> dict[int, int]:
         """By wait of a cluster, the latest signal of another one that it knows and that releases."""
         out: dict[int, int] = {}
         for k in self.waiting[number]:
