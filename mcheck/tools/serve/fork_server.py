@@ -40,14 +40,25 @@ _MODULE = """.version 8.0
 .address_size 64
 .visible .entry warm(.param .u64 p) .reqntid 32, 1, 1
 {
-  .reg .b32 %r<3>; .reg .b64 %rd<3>;
+  .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;
   .shared .align 4 .b8 buf[128];
+  .shared .align 128 .b8 tile[128];
+  .shared .align 8 .b64 full;
   ld.param.u64 %rd1, [p];
   mov.u32 %r1, %tid.x;
   st.shared.u32 [buf], %r1;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 mbarrier.init.shared::cta.b64 [full], 1;
   bar.sync 0;
+  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
+  @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1], 128, [full];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [full], 0;
+  @!%p2 bra WAIT;
+  ld.shared.u32 %r3, [tile];
+  fence.proxy.async.shared::cta;
   ld.shared.u32 %r2, [buf];
-  st.global.u32 [%rd1], %r2;
+  st.global.u32 [%rd1 + 128], %r2;
   ret;
 }
 """
@@ -92,7 +103,7 @@ def warm_up() -> None:
     engines.preload()
     load_model(DEFAULT_MODEL)
     version()
-    launch = LaunchText(text='{"grid": 1, "params": {"p": {"buffer": 4}}}', path="launch")
+    launch = LaunchText(text='{"grid": 1, "params": {"p": {"buffer": 256}}}', path="launch")
     for store in ("", "st.shared.u32 [buf], 1;\n    "):
         sketch = _SKETCH.format(store=store)
         for kind in (requests.CHECK, requests.OUTCOMES):
