@@ -6,7 +6,8 @@ Lanes look at one tile each and vote, or wait each for itself. Status and value 
 then which value is loaded depends on the flag that was found. One answer is that of
 ``mcheck.checking.modules.looking_grid``. The other one shares nothing with it: it runs all interleavings of the CTAs
 and their lanes as state machines, of 1, 2, ... of them that have begun, and keeps of each lane which writes come before
-what it does. No program that is ``proved`` may get stuck there, or have a race.
+what it does. A look finds any status that none of these hides. No program that is ``proved`` may get stuck there, or
+have a race.
 """
 
 from __future__ import annotations
@@ -223,9 +224,11 @@ def answer(plan: Plan, seconds: float = 20.0) -> str:
 # --- the state machines -----------------------------------------------------------------------------------------------
 
 Write = tuple[int, str, int]
-"""A write of a value: whose, ``part`` or ``whole``, and which of these."""
+"""A write: whose, of the ``part`` or ``whole`` or ``flag``, and which of these."""
 Known = frozenset[Write]
 """Writes that come before."""
+Word = tuple[tuple[int, Known], ...]
+"""The statuses of a tile, one after the other, and what each hands on."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,8 @@ class Lane:
     known: Known = frozenset()
     fenced: Known = frozenset()
     seen: Known = frozenset()
+    read: Known = frozenset()
+    """The writes of flags that it has read from."""
 
     def with_fence(self) -> Lane:
         """The lane behind a fence."""
@@ -257,10 +262,10 @@ class Cta:
 
 @dataclass(frozen=True)
 class World:
-    """The CTAs that have begun, by ticket, and of each tile the status and what it hands on."""
+    """The CTAs that have begun, by ticket, and the words of all tiles."""
 
     ctas: tuple[Cta, ...]
-    words: tuple[tuple[int, Known], ...]
+    words: tuple[Word, ...]
 
 
 class Race(Exception):
@@ -271,7 +276,8 @@ def judge(plan: Plan) -> str:
     """``fine``, or what is wrong: by all interleavings of the CTAs that have begun."""
     for begun in range(1, plan.ctas + 1):
         first = World(
-            tuple(_first_state(plan, _tile(plan, k)) for k in range(begun)), ((EMPTY, frozenset()),) * plan.ctas
+            tuple(_first_state(plan, _tile(plan, k)) for k in range(begun)),
+            (((EMPTY, frozenset[Write]()),),) * plan.ctas,
         )
         todo, nexts = [first], dict[World, list[World]]()
         while todo:
@@ -336,7 +342,7 @@ def _moves(plan: Plan, world: World, ticket: int) -> list[World]:
     """The states after the next step of a CTA."""
     cta, tile = world.ctas[ticket], _tile(plan, ticket)
 
-    def becomes(cta: Cta, words: tuple[tuple[int, Known], ...] = world.words) -> World:
+    def becomes(cta: Cta, words: tuple[Word, ...] = world.words) -> World:
         return World((*world.ctas[:ticket], cta, *world.ctas[ticket + 1 :]), words)
 
     if cta.todo:
@@ -350,7 +356,10 @@ def _moves(plan: Plan, world: World, ticket: int) -> list[World]:
         elif what == "fence":
             first = first.with_fence()
         else:
-            words[tile] = status, first.known if plan.store == "release.gpu" else first.fenced
+            mine = frozenset({(tile, "flag", len(words[tile]))})
+            released = first.known if plan.store == "release.gpu" else first.fenced
+            words[tile] = (*words[tile], (status, released | mine))
+            first = replace(first, known=first.known | mine)
         return [becomes(replace(after, lanes=(first, *cta.lanes[1:])), tuple(words))]
     if cta.phase == "window":
         return [becomes(one) for one in _look(plan, cta, tile, world.words)]
@@ -360,7 +369,7 @@ def _moves(plan: Plan, world: World, ticket: int) -> list[World]:
     return []
 
 
-def _look(plan: Plan, cta: Cta, tile: int, words: tuple[tuple[int, Known], ...]) -> list[Cta]:
+def _look(plan: Plan, cta: Cta, tile: int, words: tuple[Word, ...]) -> list[Cta]:
     """The states after the next step in a window."""
     if cta.base < 0:
         return [replace(cta, phase="end")]
@@ -369,16 +378,16 @@ def _look(plan: Plan, cta: Cta, tile: int, words: tuple[tuple[int, Known], ...])
         other = cta.base - k
         if lane.found is not None:
             continue
-        status, released = words[other] if 0 <= other < plan.ctas else (OUTSIDE, frozenset())
-        if 0 <= other < plan.ctas:
-            if _narrow(plan) and other != tile:
-                raise Race
-            lane = lane.with_fence() if plan.acquires == "early" else lane
-            lane = replace(lane, seen=lane.seen | released)
-            lane = replace(lane, known=lane.known | released) if plan.load == "acquire.gpu" else lane
-        again = plan.waits == "alone" and status == EMPTY
-        one = replace(lane, found=None if again else status)
-        found.append(replace(cta, lanes=(*cta.lanes[:k], one, *cta.lanes[k + 1 :])))
+        if 0 <= other < plan.ctas and _narrow(plan) and other != tile:
+            raise Race
+        lane = lane.with_fence() if plan.acquires == "early" else lane
+        least = max((w[2] for w in lane.known | lane.read if w[:2] == (other, "flag")), default=0)
+        for status, released in words[other][least:] if 0 <= other < plan.ctas else [(OUTSIDE, frozenset[Write]())]:
+            read = frozenset(w for w in released if w[:2] == (other, "flag"))
+            one = replace(lane, seen=lane.seen | released, read=lane.read | read)
+            one = replace(one, known=lane.known | released) if plan.load == "acquire.gpu" else one
+            one = replace(one, found=None if plan.waits == "alone" and status == EMPTY else status)
+            found.append(replace(cta, lanes=(*cta.lanes[:k], one, *cta.lanes[k + 1 :])))
     if found:
         return found
     if plan.waits == "vote" and any(lane.found == EMPTY for lane in cta.lanes):
