@@ -307,8 +307,8 @@ def _is_race_of_grid(
 def answer_signalled(
     module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
 ) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch, or
-    is a finding; with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises
+    """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch,
+    or is a finding; with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises
     ``NotCounted`` if a condition does not hold.
     """
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)

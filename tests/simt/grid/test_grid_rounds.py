@@ -148,7 +148,7 @@ BROKEN = {
         write(SENSE, SENSE.replace("st.release.gpu.global.u32 [%a3], %r9;\n", "")), STUCK,
     ),
     "the flag keeps its value": (write(SENSE.replace("add.u32 %r9, %r7, 1", "mov.u32 %r9, %r7")), STUCK),
-    "who is last but one sets the flag": (write(SENSE.replace("%r8, %r4", "%r8, 5")), "more is asked"),
+    "who is last but one sets the flag": (write(SENSE.replace("%r8, %r4", "%r8, 5")), "a cluster asks more"),
     "the flag is set relaxed, without a fence": (
         write(SENSE.replace("fence.acq_rel.gpu;\nst", "st").replace("st.release", "st.relaxed")), "",
     ),
