@@ -135,18 +135,18 @@ class LaunchStudy:
         return tuple(dict.fromkeys(self._example(number, of_file, word) for of_file, word in fills))
 
     def _example(self, number: int, of_file: bool, word: bytes) -> Launch:
-        launch = self.launches[number]
+        launch, begun = self.launches[number], self.begins_with(number)
         filled: dict[str, bytes] = {}
         for buffer in launch.buffers:
             if not buffer.declared or buffer.size is None or buffer.size > MAX_FILLED:
                 continue
             memory: Memory = ("buffer", buffer.name)
             if self._is_written(number, memory):
-                given = buffer.initial if of_file else buffer.initial[: self._contents(number, memory).forgotten]
+                given = buffer.initial if of_file else buffer.initial[: begun.contents_of(memory).forgotten]
                 filled[buffer.name] = given + (word * (buffer.size // 4 + 1))[len(given) : buffer.size]
         if filled:
             launch = replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))
-        known = [(launch.contents_of(m), self._contents(number, m).words) for m in self._memories(number)]
+        known = [(launch.contents_of(m), begun.contents_of(m).words) for m in self._memories(number)]
         return launch.with_contents(*(replace(given, words=words) for given, words in known if words))
 
     def _contents(self, number: int, memory: Memory) -> Contents:

@@ -34,7 +34,7 @@ What is found in a pair need not be so in the grid. Then the two clusters are fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -45,6 +45,7 @@ from mcheck.base.progress import Level, note
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.checking.modules.signalled_grid import FollowTrace
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
@@ -63,7 +64,6 @@ from mcheck.simt.grid.lock_order import LockOrders, order_locks
 from mcheck.simt.grid.locked_clusters import Contents, Locking, execute_locking, trace_locking
 from mcheck.simt.grid.others_signal import TicketFound
 from mcheck.simt.grid.signalled_conflicts import choose_pairs
-from mcheck.simt.trace_extraction import ClusterTrace
 
 SAID = "all {} clusters take locks in one order, and what they share is accessed under them"
 MAX_VALUES = 4
@@ -71,8 +71,6 @@ MAX_VALUES = 4
 MANY = 64
 """The number of executions from which on those that take other locks count as different."""
 NO_LOCKS = "no cluster takes a lock"
-
-FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 
 
 @dataclass(slots=True)
