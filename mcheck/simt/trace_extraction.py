@@ -42,8 +42,8 @@ from mcheck.simt.execution.meetings import Meetings
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
 from mcheck.simt.execution.two_valued_locks import may_drop_failures, weaker_accesses
-from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.watched_execution import grid_watch
+from mcheck.simt.grid.footprints.footprint import Footprint
+from mcheck.simt.grid.footprints.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_allocation
 from mcheck.simt.instructions.dispatch import compile_steps
 from mcheck.simt.traces import end_of_threads

@@ -2,8 +2,8 @@
 
     python -m tests.fuzz.last_blocks --programs 100 --seed 1
 
-One answer is that of ``mcheck.checking.modules.counted_grid``, which follows pairs of clusters; the other one is about
-all clusters of the grid, followed together. A plan is changed in a few places: fences, scopes, who counts and how
+One answer is that of ``mcheck.checking.modules.pairs.counted_grid``, which follows pairs of clusters; the other one is
+about all clusters of the grid, followed together. A plan is changed in a few places: fences, scopes, who counts and how
 often, what the number drawn is compared with, who resets the counter and when, which bytes are accessed.
 """
 
@@ -21,7 +21,7 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import answer_launch
-from mcheck.checking.modules.counted_grid import answer_counted
+from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module

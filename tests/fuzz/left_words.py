@@ -2,9 +2,10 @@
 
     python -m tests.fuzz.left_words --programs 200 --seed 1
 
-One answer is that of ``mcheck.checking.modules.left_contents``, from clusters that are executed alone; the other one is
-the final states of the threads as a litmus test (``tests.fuzz.grids``), which shares none of that. The grids are those
-of ``tests.fuzz.rounds``, and grids of which the last CTA to count itself leaves something in the counter.
+One answer is that of ``mcheck.checking.modules.launches.left_contents``, from clusters that are executed alone; the
+other one is the final states of the threads as a litmus test (``tests.fuzz.grids``), which shares none of that. The
+grids are those of ``tests.fuzz.rounds``, and grids of which the last CTA to count itself leaves something in the
+counter.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 from random import Random
 
 from mcheck.base.budget import Limit, TimeOut, processor_time
-from mcheck.checking.modules.left_contents import ended_launch
+from mcheck.checking.modules.launches.left_contents import ended_launch
 from tests.fuzz import rounds
 from tests.fuzz.grids import WORDS, Grid, Lines, damage, judge_threads, make_grid, write_module
 from tests.fuzz.pair_answers import build

@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.locked_grids --programs 100 --seed 1
 
-One answer is that of ``mcheck.checking.modules.locked_grid``. The other one shares nothing with it: it runs the threads
-of all CTAs in random orders, and keeps for each what it knows of the others, as vector clocks: what it has acquired.
-No program that is ``proved`` may get stuck there, or have two conflicting accesses of which neither is known.
+One answer is that of ``mcheck.checking.modules.pairs.locked_grid``. The other one shares nothing with it: it runs the
+threads of all CTAs in random orders, and keeps for each what it knows of the others, as vector clocks: what it has
+acquired. No program that is ``proved`` may get stuck there, or have two conflicting accesses of which neither is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.locked_grid import answer_locked
+from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module

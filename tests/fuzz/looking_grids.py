@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.looking_grids --programs 100 --seed 1
 
-One answer is that of ``mcheck.checking.modules.looking_grid``. The other one shares nothing with it: it runs all
+One answer is that of ``mcheck.checking.modules.pairs.looking_grid``. The other one shares nothing with it: it runs all
 interleavings of the CTAs as state machines, of 1, 2, ... of them that have begun. No program that is ``proved`` may get
 stuck there, or have a race.
 """
@@ -19,7 +19,7 @@ from itertools import count
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.looking_grid import answer_looking
+from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from tests.fuzz.pair_answers import follow_pair, say_why

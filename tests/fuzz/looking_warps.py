@@ -4,10 +4,10 @@
 
 Lanes look at one tile each and vote, or wait each for itself. Status and value are one word, a vector, or lie apart:
 then which value is loaded depends on the flag that was found. One answer is that of
-``mcheck.checking.modules.looking_grid``. The other one shares nothing with it: it runs all interleavings of the CTAs
-and their lanes as state machines, of 1, 2, ... of them that have begun, and keeps of each lane which writes come before
-what it does. A look finds any status that none of these hides. No program that is ``proved`` may get stuck there, or
-have a race.
+``mcheck.checking.modules.pairs.looking_grid``. The other one shares nothing with it: it runs all interleavings of the
+CTAs and their lanes as state machines, of 1, 2, ... of them that have begun, and keeps of each lane which writes come
+before what it does. A look finds any status that none of these hides. No program that is ``proved`` may get stuck
+there, or have a race.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from functools import partial
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.looking_grid import answer_looking
+from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
-from mcheck.simt.grid.looking_clusters import WAITS_FOR_LATER
+from mcheck.simt.grid.looks.looking_clusters import WAITS_FOR_LATER
 from tests.fuzz.pair_answers import follow_pair, say_why
 
 EMPTY, PART, WHOLE, OUTSIDE = 0, 1, 2, 3

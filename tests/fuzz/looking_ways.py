@@ -4,7 +4,7 @@
 
 One CTA publishes bytes by flags. The lanes of the other one look, compute, vote, shuffle, go different ways, and load
 what is published; a store that races may depend on all that. One answer is that of
-``mcheck.checking.modules.looking_grid``. The other one shares nothing with it: it executes the lanes many times
+``mcheck.checking.modules.pairs.looking_grid``. The other one shares nothing with it: it executes the lanes many times
 (``tests.fuzz.looking_lanes``). No program that is ``proved`` may race there, or fail to end.
 """
 
@@ -20,7 +20,7 @@ from functools import partial
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.looking_grid import answer_looking
+from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from tests.fuzz.looking_lanes import CELLS, GRID_FENCES, PREDICATES, VALUES, WORDS, Op, Program, judge

@@ -22,7 +22,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.reader import parse_module
-from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.trace_extraction import ClusterTrace
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
 
@@ -67,7 +67,7 @@ def say_why(find: Callable[[], Answer | None]) -> tuple[Answer | None, str]:
         if found is not None and found.verdict is Verdict.BOUNDED:
             return None, format_reasons(found.reasons) or ""
         return found, "" if found is not None else "the pair is left open"
-    except NotCounted as error:
+    except NotReducible as error:
         return None, error.why
     except (TimeOut, Unsupported) as error:
         return None, f"too late, or not followed: {error}"

@@ -2,8 +2,8 @@
 
     python -m tests.fuzz.rounds --programs 200 --seed 1
 
-One answer is that of ``mcheck.checking.modules.signalled_grid``, which follows pairs of clusters; the other one is that
-of the explicit engine about the threads as a litmus test (``tests.fuzz.grids``), which shares none of that.
+One answer is that of ``mcheck.checking.modules.pairs.signalled_grid``, which follows pairs of clusters; the other one
+is that of the explicit engine about the threads as a litmus test (``tests.fuzz.grids``), which shares none of that.
 
 Two to four CTAs of one thread meet at one to three barriers of a kind: a counter that counts on or down, a last one
 that resets the counter and sets or flips a flag, a first CTA that collects the others, turns, a flag of each. Between
@@ -23,7 +23,7 @@ from random import Random
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
 from tests.fuzz.differential import EngineAnswer
 from tests.fuzz.grids import DATA, WORDS, Grid, Lines, damage, judge_threads, make_grid, write_module
 from tests.fuzz.pair_answers import build, follow_pair, say_why

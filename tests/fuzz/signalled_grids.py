@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.signalled_grids --programs 100 --seed 1
 
-One answer is that of ``mcheck.checking.modules.signalled_grid``, which follows pairs of clusters; the other one is
-about all clusters of the grid, followed together as one cluster: so they are resident, as in a cooperative launch, and
-numbers stand for tickets. Whether a grid ends that is not cooperative is asked besides.
+One answer is that of ``mcheck.checking.modules.pairs.signalled_grid``, which follows pairs of clusters; the other one
+is about all clusters of the grid, followed together as one cluster: so they are resident, as in a cooperative launch,
+and numbers stand for tickets. Whether a grid ends that is not cooperative is asked besides.
 
 A plan is a turn that goes from one cluster to the next, once or several times, or a flag for each cluster that the next
 ones wait for; its clusters go by their coordinates or by tickets. It is changed in a few places: orders, scopes,
@@ -25,7 +25,7 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import answer_launch
-from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module

@@ -19,7 +19,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.modules.closed_boxes import find_closed_box
-from mcheck.checking.modules.counted_grid import answer_counted
+from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module

@@ -18,7 +18,7 @@ from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.check.source_places import locate_finding, locate_reasons, name_source_lines, source_lines
 from mcheck.checking.check.unused_loads import add_value_uses
 from mcheck.checking.modules.any_parameter import answer_for_every
-from mcheck.checking.modules.launch_sequence import answer_sequence
+from mcheck.checking.modules.launches.launch_sequence import answer_sequence
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, LaunchText, Options, Settings
 from mcheck.checking.run.result import Result

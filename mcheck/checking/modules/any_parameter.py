@@ -40,7 +40,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.program import Program
 from mcheck.simt.execution.cluster import MissingParameter
-from mcheck.simt.grid.coordinate_taint import only_reads
+from mcheck.simt.grid.footprints.coordinate_taint import only_reads
 from mcheck.simt.trace_extraction import PathChoices
 from mcheck.simt.traces.wgmma_batches import batch_code
 

@@ -22,20 +22,20 @@ from mcheck.base.reasons import Cause, Reason, name_share, share_reason, timeout
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.closed_boxes import find_closed_box
-from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.followed_clusters import Follow, Followed
 from mcheck.checking.modules.grid_coverage import is_conflict
-from mcheck.checking.modules.locked_grid import answer_locked
-from mcheck.checking.modules.looking_grid import answer_looking
+from mcheck.checking.modules.pairs.counted_grid import answer_counted
+from mcheck.checking.modules.pairs.locked_grid import answer_locked
+from mcheck.checking.modules.pairs.looking_grid import answer_looking
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
 from mcheck.checking.modules.residency import waits_for_later, with_residency
-from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import CANCELS
-from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
-from mcheck.simt.grid.grid_counter import NotCounted
-from mcheck.simt.grid.looking_clusters import StuckFound
+from mcheck.simt.grid.footprints.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
+from mcheck.simt.grid.looks.looking_clusters import StuckFound
+from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_TOGETHER = 8
@@ -252,7 +252,7 @@ def _answer_from_pairs(
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
-    why: NotCounted | None = None
+    why: NotReducible | None = None
     for argue in [signal, look, lock] if only_choices else [count, count_in_boxes, signal, look, lock]:
         try:
             given = argue(share)
@@ -260,8 +260,8 @@ def _answer_from_pairs(
                 return given
         except StuckFound:
             raise
-        except NotCounted as error:
-            if error.counter and (why is None or argue not in (look, lock)):
+        except NotReducible as error:
+            if error.applies and (why is None or argue not in (look, lock)):
                 why = error
         except TimeOut:
             return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)

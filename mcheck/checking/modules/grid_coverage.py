@@ -17,10 +17,10 @@ from mcheck.base.errors import Span
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
-from mcheck.simt.grid.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
-from mcheck.simt.grid.overlap import MAX_ENUMERATED, UNDECIDED, Answer, Pair, find_overlap
-from mcheck.simt.grid.regions import Region, first_common_range, regions_intersect
-from mcheck.simt.grid.space import Space
+from mcheck.simt.grid.footprints.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
+from mcheck.simt.grid.footprints.overlap import MAX_ENUMERATED, UNDECIDED, Answer, Pair, find_overlap
+from mcheck.simt.grid.footprints.regions import Region, first_common_range, regions_intersect
+from mcheck.simt.grid.footprints.space import Space
 
 MOST_CLUSTERS = 1 << 16
 """The number of clusters that are searched for one that behaves differently."""

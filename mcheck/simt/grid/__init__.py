@@ -1,10 +1,8 @@
-"""The clusters of a grid: their footprints in global memory, which all of them share, and which of them can conflict
-there.
+"""The clusters of a grid, which share global memory.
 
 One cluster is executed. The values of its registers are accompanied by their affine forms in the coordinates of the
-cluster (``affine_forms``, ``watched_execution``); a dependence on the coordinates that is not affine becomes a
-condition on them, and the clusters that satisfy all conditions are the class of the executed one (``space``). The
-footprint of the class is a sum of strided ranges whose beginnings move with the coordinates (``regions``); whether two
-clusters touch one byte is decided by intervals, by divisors, and by Z3 where those are inconclusive (``overlap``).
-``coverage`` says what that means for the answer about the launch.
+cluster; what it accesses is so known for all clusters of its class, and of any two whether they conflict
+(``footprints``). ``launches`` compares those of launches that overlap. Where clusters conflict, and synchronise,
+pairs of them may stand for the grid (``pairs``): if they count themselves (``counters``), wait for each other's signals
+(``signals``), look at each other's words (``looks``) or take locks (``locks``).
 """

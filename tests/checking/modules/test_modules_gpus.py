@@ -9,8 +9,8 @@ import pytest
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import share_reason
 from mcheck.cat.ast import Model
-from mcheck.checking.modules import concurrent_launches, launch_study
 from mcheck.checking.modules.answer import follow_clusters
+from mcheck.checking.modules.launches import concurrent_launches, launch_study
 from mcheck.checking.policy.question import Question
 from mcheck.checking.run.result import Result
 from mcheck.frontend.ptx.launch import Launch

@@ -11,7 +11,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.budget import use_clock
 from mcheck.checking.check.modules import check_text
-from mcheck.checking.modules import launch_sequence
+from mcheck.checking.modules.launches import launch_sequence
 from mcheck.checking.run.case import Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.ptx import check

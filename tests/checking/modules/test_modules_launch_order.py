@@ -11,9 +11,9 @@ import networkx as nx
 import pytest
 
 from mcheck.base.budget import Limit
-from mcheck.checking.modules.launch_order import Order, StreamOrder
+from mcheck.checking.modules.launches.launch_order import Order, StreamOrder
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.simt.grid.launch_accesses import LaunchFootprint
+from mcheck.simt.grid.launches.launch_accesses import LaunchFootprint
 
 PUBLISHED, IN_TIME = "published", "in time"
 

@@ -10,7 +10,7 @@ import pytest
 
 from mcheck.base.reasons import Cause
 from mcheck.checking.check.modules import check_text
-from mcheck.checking.modules.launch_order import Conflict, StreamOrder
+from mcheck.checking.modules.launches.launch_order import Conflict, StreamOrder
 from mcheck.checking.run.case import Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
 from tests.checking.modules.stream_kernels import (

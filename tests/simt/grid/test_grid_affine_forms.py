@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mcheck.isa.opcode import read_opcode
-from mcheck.simt.grid.affine_forms import Coordinates, coordinate_rule
-from mcheck.simt.grid.space import MAX_SYMBOLS, Space, dot
+from mcheck.simt.grid.footprints.affine_forms import Coordinates, coordinate_rule
+from mcheck.simt.grid.footprints.space import MAX_SYMBOLS, Space, dot
 from mcheck.simt.parametric.affine import Value
 
 CLUSTERS = 40

@@ -12,11 +12,12 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut, use_clock
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules import cluster_groups, counted_grid, signalled_grid
+from mcheck.checking.modules import cluster_groups
+from mcheck.checking.modules.pairs import counted_grid, signalled_grid
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.ptx import check
-from mcheck.simt.grid.counted_clusters import Execution, execute_counted
-from mcheck.simt.grid.grid_counter import NOT_RESIDENT
+from mcheck.simt.grid.counters.counted_clusters import Execution, execute_counted
+from mcheck.simt.grid.pairs.reduction import NOT_RESIDENT
 from tests.fuzz.last_blocks import BRANCH, Plan, answer_by_pairs, compare, generate, launch_of, read, write
 
 SECONDS = 60.0

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from mcheck.base.budget import Limit
 from mcheck.frontend.ptx.launch import Buffer, Launch
 from mcheck.ir.memory import Instance
-from mcheck.simt.grid.footprint import Form
-from mcheck.simt.grid.launch_accesses import ClassPath, LaunchAccess, LaunchFootprint, follow_launch
-from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
-from mcheck.simt.grid.launch_watch import Placement
-from mcheck.simt.grid.regions import Extent
-from mcheck.simt.grid.space import Space
+from mcheck.simt.grid.footprints.footprint import Form
+from mcheck.simt.grid.footprints.regions import Extent
+from mcheck.simt.grid.footprints.space import Space
+from mcheck.simt.grid.launches.launch_accesses import ClassPath, LaunchAccess, LaunchFootprint, follow_launch
+from mcheck.simt.grid.launches.launch_overlap import CommonBytes, OverlapFinder
+from mcheck.simt.grid.launches.launch_watch import Placement
 from mcheck.simt.trace_extraction import extract_traces
 from tests.simt.grid.kernels import each, kernel
 

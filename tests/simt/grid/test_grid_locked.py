@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from mcheck.simt.grid.grid_counter import NotCounted
-from mcheck.simt.grid.lock_order import order_locks
-from mcheck.simt.grid.synchronisations import Synchronisation
+from mcheck.simt.grid.locks.lock_order import order_locks
+from mcheck.simt.grid.pairs.reduction import NotReducible
+from mcheck.simt.grid.signals.synchronisations import Synchronisation
 from tests.fuzz.locked_grids import RIGHT, Plan, answer, answer_module, generate, judge
 
 LOCK, OTHER = 0x100, 0x104
@@ -219,7 +219,7 @@ def test_clusters_take_locks_in_one_order() -> None:
     behind = take(OTHER, 0), release(OTHER, 1), take(LOCK, 2), release(LOCK, 3)
     first = {LOCK: 0, OTHER: 0}
     assert order_locks([inside, behind], [0, 1], first).links(0, 1)
-    with pytest.raises(NotCounted, match="in different orders"):
+    with pytest.raises(NotReducible, match="in different orders"):
         order_locks([inside, outside], [0, 1], first)
 
 
@@ -238,5 +238,5 @@ def test_clusters_take_locks_in_one_order() -> None:
     ],
 )
 def test_what_is_no_section_is_refused(code: tuple[Synchronisation, ...], why: str) -> None:
-    with pytest.raises(NotCounted, match=why):
+    with pytest.raises(NotReducible, match=why):
         order_locks([code], [0], {LOCK: 0})

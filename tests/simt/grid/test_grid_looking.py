@@ -10,7 +10,7 @@ import pytest
 
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.reader import parse_module
-from mcheck.simt.grid.known_bits import Bits, compute
+from mcheck.simt.grid.looks.known_bits import Bits, compute
 from tests.fuzz.looking_grids import Plan, answer, generate, judge
 
 RIGHT = Plan(ctas=3)

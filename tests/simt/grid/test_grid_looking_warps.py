@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mcheck.simt.grid.known_bits import Bits
-from mcheck.simt.grid.looking_clusters import WAITS_FOR_LATER
-from mcheck.simt.grid.warp_looks import combine
-from mcheck.simt.grid.warp_states import MAX_CASES, Case, merge
+from mcheck.simt.grid.looks.known_bits import Bits
+from mcheck.simt.grid.looks.looking_clusters import WAITS_FOR_LATER
+from mcheck.simt.grid.looks.warp_looks import combine
+from mcheck.simt.grid.looks.warp_states import MAX_CASES, Case, merge
 from tests.fuzz.looking_warps import Plan, answer, generate, is_wrong, judge
 
 RIGHT = Plan()

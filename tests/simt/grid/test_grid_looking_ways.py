@@ -8,7 +8,7 @@ import pytest
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.looking_grid import answer_looking
+from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from tests.fuzz.pair_answers import follow_pair, say_why

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mcheck.base.budget import Limit
-from mcheck.checking.modules.counted_grid import answer_counted
-from mcheck.checking.modules.launch_study import LaunchStudy
-from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.checking.modules.launches.launch_study import LaunchStudy
+from mcheck.checking.modules.pairs.counted_grid import answer_counted
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
 from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches

@@ -12,9 +12,9 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.compiler import STEP_MAKERS
-from mcheck.simt.grid import recorded_accesses
-from mcheck.simt.grid.footprint import ANY
-from mcheck.simt.grid.watched_execution import GridWatch
+from mcheck.simt.grid.footprints import recorded_accesses
+from mcheck.simt.grid.footprints.footprint import ANY
+from mcheck.simt.grid.footprints.watched_execution import GridWatch
 from mcheck.simt.trace_extraction import extract_traces
 
 LAUNCH = {"entry": "k", "grid": 4, "block": 32, "params": {"0": {"buffer": 64}}}

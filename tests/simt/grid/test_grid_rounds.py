@@ -9,8 +9,8 @@ import pytest
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.signalled_grid import answer_signalled
-from mcheck.simt.grid.grid_counter import NOT_RESIDENT
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
+from mcheck.simt.grid.pairs.reduction import NOT_RESIDENT
 from tests.fuzz.grids import judge_threads, make_grid
 from tests.fuzz.pair_answers import build, follow_pair, say_why
 from tests.fuzz.rounds import answer_by_pairs, compare, generate

@@ -10,9 +10,9 @@ import pytest
 
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
 from mcheck.ptx import check
-from mcheck.simt.grid.grid_counter import NOT_RESIDENT
+from mcheck.simt.grid.pairs.reduction import NOT_RESIDENT
 from tests.fuzz.pair_answers import build, follow_pair, say_why
 from tests.fuzz.signalled_grids import RELAXED, Plan, answer_by_pairs, compare, generate, launch_of, read, write
 

@@ -8,7 +8,7 @@ import pytest
 
 from mcheck.checking.run.result import Result
 from mcheck.ptx import check
-from mcheck.simt.grid.grid_counter import NOT_RESIDENT
+from mcheck.simt.grid.pairs.reduction import NOT_RESIDENT
 
 TILES, SLICES, THREADS = 100, 3, 32
 KERNEL = """.version 8.5

@@ -11,8 +11,8 @@ import pytest
 from mcheck.base.budget import Limit
 from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.regions import enumerate_beginnings
+from mcheck.simt.grid.footprints.footprint import Footprint
+from mcheck.simt.grid.footprints.regions import enumerate_beginnings
 from mcheck.simt.trace_extraction import extract_traces
 from tests.simt.grid.kernels import Bytes, each, kernel
 

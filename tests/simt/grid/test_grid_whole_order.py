@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from mcheck.base.budget import Limit
-from mcheck.checking.modules.signalled_grid import answer_signalled
+from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
 from tests.fuzz.grids import Lines, judge_threads, make_grid
 from tests.fuzz.pair_answers import build, follow_pair, say_why
 from tests.fuzz.rounds import answer_by_pairs

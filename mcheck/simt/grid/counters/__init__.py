@@ -1,0 +1,1 @@
+"""Clusters that count themselves in one word."""

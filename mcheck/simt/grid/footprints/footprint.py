@@ -1,0 +1,85 @@
+"""The footprint of a cluster in global memory, in terms of its coordinates.
+
+An access is a range of bytes of a buffer, or a box of elements of a tensor, whose beginning is an affine form in the
+symbols of the space. Accesses of one form are collected by their places in the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base import records
+from mcheck.base.errors import Span
+from mcheck.ir.memory import Instance
+from mcheck.simt.grid.footprints.regions import Region, regions_of
+from mcheck.simt.grid.footprints.space import Slopes, Space
+
+ANY = -1
+"""The buffer of an access at an unknown place."""
+READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"
+"""``REDUCE`` is an atomic at scope gpu or wider that releases nothing; ``UPDATE`` any other one."""
+COMPACT = 64
+"""Number of arrays of beginnings that are kept before duplicates are dropped."""
+
+
+@records.dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """``shape`` is empty for bytes of a buffer, else the fields of a tensor map that say where its elements are.
+    ``slopes`` and ``lengths`` have an entry per dimension. ``unit`` are the bytes of what is reduced, 0 else.
+    ``sure``: every cluster of the class does it. ``plain``: a weak store through the generic proxy.
+    """
+
+    buffer: int
+    kind: str
+    slopes: tuple[Slopes, ...] = ()
+    lengths: tuple[int, ...] = ()
+    shape: tuple[object, ...] = ()
+    unit: int = 0
+    proxy: str = "generic"
+    sure: bool = True
+    plain: bool = False
+    whole: bool = False
+    """Whether all of the buffer may be touched."""
+
+
+@dataclass(slots=True)
+class Footprint:
+    """The accesses of a class of clusters (``space``); ``outside`` are accesses that may leave their buffers in other
+    clusters.
+    """
+
+    space: Space
+    buffers: tuple[Instance, ...] = ()
+    beginnings: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
+    """By form and place in the code, where accesses begin: arrays with a row per access, a column per dimension."""
+    outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
+    may_signal: bool = False
+    """Whether the code has an instruction that may order accesses of different clusters."""
+
+    def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
+        """Add accesses by their beginnings."""
+        found = self.beginnings.setdefault(form, {}).setdefault(span, [])
+        found.append(starts)
+        if len(found) >= COMPACT:
+            found[:] = [np.unique(np.concatenate(found), axis=0)]
+
+    def all_beginnings(self, form: Form) -> NDArray[np.int64]:
+        """The distinct beginnings of the accesses of a form."""
+        return np.unique(np.concatenate([a for found in self.beginnings[form].values() for a in found]), axis=0)
+
+    def regions(self, form: Form) -> tuple[Region, ...]:
+        """The regions that the accesses of a form touch."""
+        return regions_of(self.all_beginnings(form), form.lengths, form.slopes)
+
+    def places(self, form: Form) -> Iterator[tuple[Span | None, tuple[Region, ...]]]:
+        """The same by place in the code."""
+        for span, found in self.beginnings[form].items():
+            yield span, regions_of(np.unique(np.concatenate(found), axis=0), form.lengths, form.slopes)
+
+    def buffer_name(self, buffer: int) -> str:
+        """The name of a buffer."""
+        return next((i.object.name for i in self.buffers if i.base == buffer), "a buffer")

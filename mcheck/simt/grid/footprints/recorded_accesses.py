@@ -1,0 +1,386 @@
+"""Recording of the accesses of global memory that a cluster makes, in terms of its coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
+from mcheck.frontend.ptx.module import operand_registers
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.scopes import GRID_SCOPES
+from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import (
+    BARRIERS,
+    COLLECTIVES,
+    COPIES,
+    FENCES,
+    GRID_DEPENDENCIES,
+    JUMPS,
+    MBARRIERS,
+    MULTIMEM,
+    PREFETCHES,
+    TMEM,
+    WARPGROUP,
+    Kind,
+)
+from mcheck.isa.opcode import GENERIC
+from mcheck.semantics.tensor_map import bounding_box, element_size, is_im2col, step_bytes
+from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
+from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.grid.footprints.access_placement import AccessKind, AccessPlacement, group_by_slopes
+from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, Form
+from mcheck.simt.grid.footprints.state import Indices
+from mcheck.simt.instructions.wmma import matrix_lines
+from mcheck.simt.parametric.affine import Value
+
+Before = Callable[[Cluster, Indices], None]
+COPIED = 16
+LINE = 128
+"""The bytes that ``discard`` destroys."""
+WITHOUT_GLOBAL_ACCESS = (
+    FENCES | GRID_DEPENDENCIES | PREFETCHES | MBARRIERS | WARPGROUP | BARRIERS | COLLECTIVES | JUMPS | TMEM
+) | {
+    Kind.FILL, Kind.MATRIX_LOAD, Kind.MATRIX_STORE, Kind.CANCEL_REQUEST,  # shared memory only
+    Kind.EVENT, Kind.BREAKPOINT, Kind.REGISTER_COUNT, Kind.SLEEP, Kind.CACHE_PRIORITY,
+    Kind.CALL,  # the instructions of the function are watched themselves
+}  # fmt: skip
+"""Kinds of instructions that access no global memory, or whose accesses the model does not have."""
+
+
+@dataclass(slots=True)
+class AccessRecorder(AccessPlacement):
+    """Recorder of the instructions that access memory."""
+
+    def may_be_omitted(self, statement: ptx.Statement) -> bool:
+        """Whether an instruction may be omitted without adding races: a weak access of memory, or an atomic that
+        releases nothing. Asynchronous ones may not, whose bytes are waited for.
+        """
+        kind = statement.kind
+        weak = kind in (Kind.LOAD, Kind.STORE) and not statement.opcode.is_strong
+        return weak or (kind is Kind.REDUCTION and not self.compiler.code.stores_decide)
+
+    def require_fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
+        """Require the operands of an instruction to be the same in all clusters."""
+        guard = None if statement.guard is None else statement.guard.register
+        rows = self._needed_rows(unit, [r for r in used if r != guard])
+        targets = self._needed_rows(unit, statement.defs)
+        reason = f"an operand of '{statement.text}' depends on %ctaid"
+
+        def before(_: Cluster, lanes: Indices) -> None:
+            self.require_same(rows, lanes, reason, statement.span)
+            self.set_same(targets, lanes)
+
+        return before
+
+    def _needed_rows(self, unit: Unit, found: Iterable[ptx.Register]) -> list[int]:
+        rows = [unit.frame + r.index for r in dict.fromkeys(found)]
+        return [row for row in rows if row in self.compiler.code.needed_rows]
+
+    def watch_access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        """The action before an instruction that may access global memory; ``None`` for others.
+
+        An instruction that is executed, and of a kind about which nothing is said here, may access any of it. Raises
+        for a statement of which no step can be made.
+        """
+        space = statement.opcode.space
+        match statement.kind:
+            case Kind.LOAD:
+                return self._load(unit, statement)
+            case Kind.STORE:
+                return self._store(unit, statement)
+            case Kind.ATOMIC | Kind.REDUCTION:
+                return self._atomic(unit, statement)
+            case kind if kind in MULTIMEM:
+                return self._unknown_access(unit, statement)
+            case kind if kind in COPIES:
+                return self._copy(unit, statement)
+            case Kind.DISCARD:
+                return self._plain(unit, statement, AccessKind(WRITE, LINE))
+            case Kind.FRAGMENT_LOAD | Kind.FRAGMENT_STORE:
+                return self._matrix(unit, statement)
+            case Kind.MAP_UPDATE | Kind.MAP_PUBLICATION:
+                return self._map(unit, statement)
+            case Kind.PROXY_FENCE if statement.address is not None:
+                return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
+            case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION if space == "shared":
+                return None
+            case kind if kind in WITHOUT_GLOBAL_ACCESS or kind not in STEP_MAKERS:  # without a step, its lanes give up
+                return None
+        return self._unknown_access(unit, statement)
+
+    # --- instructions ---------------------------------------------------------------------------------------------
+
+    def _load(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        place = statement.place
+        opcode, targets = statement.opcode, self._needed_rows(unit, statement.defs)
+        target = statement.operands[0]
+        count = len(target.items) if isinstance(target, ptx.Vector) else 1
+        size = type_size(opcode.type) * count
+        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
+        kind = AccessKind(READ, size, plain=not opcode.is_strong, aligned=size)
+        own = opcode.space in ("param", "local")
+        silent = own or opcode.space == "const"
+        spaces = _memories(opcode.space)
+
+        def before(_: Cluster, lanes: Indices) -> None:
+            moves = self.may_differ(based)
+            if not silent:
+                self.record_access(unit, statement, place, fetch, lanes, kind)
+            if not targets:
+                return
+            at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
+            entry = own and bool((at < LOCAL_BASE).all())
+            handed = not entry and opcode.space != "const" and not self.tainted_memory.isdisjoint(spaces)
+            (self.set_unknown if moves or handed else self.set_same)(targets, lanes)
+
+        return before
+
+    def _store(self, unit: Unit, statement: ptx.Statement) -> Before:
+        place, source = statement.operands[:2]
+        assert isinstance(place, ptx.Address)
+        items = source.items if isinstance(source, ptx.Vector) else (source,)
+        opcode, code = statement.opcode, self.compiler.code
+        size, weak = type_size(opcode.type) * len(items), not opcode.is_strong
+        own = opcode.space in ("param", "local")
+        generic = opcode.space == GENERIC
+        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
+        given = [unit.frame + r.index for r in operand_registers(source)]
+        sources = [self.compiler.fetch(unit, i) for i in items] if code.stores_needed else []
+        told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
+        kind = AccessKind(WRITE, size, plain=weak, aligned=size)
+        spaces = _memories(opcode.space)
+
+        def before(_: Cluster, lanes: Indices) -> None:
+            private = own or (generic and self._may_be_private(fetch, lanes))
+            if told or self.may_differ(given) or (private and self.may_differ(based)):
+                self.tainted_memory |= spaces
+                needed = code.stores_needed and self._is_any_known(sources, lanes)
+                if not own and (not weak or needed or code.stores_named):
+                    reason = f"the value that '{statement.text}' stores depends on %ctaid"
+                    self.space.isolate(reason, statement.span)
+            if self.optional is not None and (private or code.stores_decide):
+                self.tainted_memory |= spaces
+            if not own:
+                self.record_access(unit, statement, place, fetch, lanes, kind)
+
+        return before
+
+    def _is_any_known(self, sources: list[Fetch], lanes: Indices) -> bool:
+        """Whether all items of a value that is stored are known in some lane: an unknown one may be any, so what other
+        clusters store there is followed as well.
+        """
+        known = [np.broadcast_to(s()[1], self.compiler.lanes.exists.shape)[lanes] & taint.UNKNOWN == 0 for s in sources]
+        return bool(np.logical_and.reduce(known).any())
+
+    def _may_be_private(self, fetch: Fetch, lanes: Indices) -> bool:
+        """Whether a generic address of one of these lanes is in its own memory."""
+        at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
+        return bool((at >= LOCAL_BASE).any())
+
+    def _atomic(self, unit: Unit, statement: ptx.Statement) -> Before:
+        opcode = statement.opcode
+        place = statement.place
+        based = [unit.frame + r.index for r in operand_registers(place)]
+        fetch = self.compiler.fetch(unit, place)
+        targets = self._needed_rows(unit, statement.defs)
+        values = [unit.frame + r.index for o in statement.operands if o is not place for r in operand_registers(o)]
+        values = [v for v in values if v not in targets]
+        packed = 2 if opcode.type.endswith("x2") else 1
+        scalar = type_size(opcode.type) // packed
+        alone = statement.kind is Kind.REDUCTION or not targets
+        wide = opcode.scope in (None, *GRID_SCOPES)
+        size = type_size(opcode.type) * opcode.vector
+        kind = AccessKind(
+            REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
+        )
+
+        def before(_: Cluster, lanes: Indices) -> None:
+            if self.compiler.code.stores_decide and self.may_differ(values):
+                self.tainted_memory |= _memories(opcode.space)
+                reason = f"an operand of '{statement.text}' depends on %ctaid"
+                self.require_same(values, lanes, reason, statement.span)
+            self.record_access(unit, statement, place, fetch, lanes, kind)
+            (self.set_unknown if self.may_differ(based) else self.set_same)(targets, lanes)
+
+        return before
+
+    def _copy(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        op = operation_template(unit.function, statement)
+        places = [o for o in statement.operands if isinstance(o, ptx.Address)]
+        match op:
+            case ops.CpAsync():
+                size = op.size.value if isinstance(op.size, Const) else COPIED
+                kind = AccessKind(READ, size, aligned=size)
+                return self._copy_access(unit, statement, places[1], kind, sizes=True)
+            case ops.BulkCopy() if "global" in (op.src_space, op.dst_space):
+                reads_it = op.src_space == "global"
+                place = places[1] if reads_it else places[0]
+                amount = next((o for o in statement.operands[2:] if not isinstance(o, ptx.Address)), None)
+                if op.reduce is not None and op.type is not None:
+                    unit_size = type_size(op.type.removesuffix("x2"))
+                    kind = AccessKind(REDUCE, 0, unit=unit_size, proxy="async", aligned=COPIED)
+                else:
+                    kind = AccessKind(READ if reads_it else WRITE, 0, proxy="async", aligned=COPIED)
+                return self._copy_access(unit, statement, place, kind, amount=amount)
+            case ops.TensorCopy():
+                return self._tensor(unit, statement, op)
+        return None
+
+    def _copy_access(
+        self, unit: Unit, statement: ptx.Statement, place: ptx.Address, kind: AccessKind, *,
+        amount: ptx.Operand | None = None, sizes: bool = False,
+    ) -> Before:  # fmt: skip
+        """A copy from or to a place in global memory; for ``cp.async`` (``sizes``) the bytes that it reads may be fewer
+        than it writes.
+        """
+        left = statement.operands[3:] if sizes else ()
+        if left and not (isinstance(left[0], ptx.Register) and left[0].type == "pred"):
+            amount = left[0]
+        amounts = self._needed_rows(unit, [r for o in left for r in operand_registers(o)])
+        others = [r for o in statement.operands if o is not place and o not in left for r in operand_registers(o)]
+        rest = self.require_fixed(unit, statement, others)
+        fetch = self.compiler.fetch(unit, place)
+        size = None if amount is None else self.compiler.fetch(unit, amount)
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            rest(c, lanes)
+            for row in amounts:
+                if row in self.slopes or row in self.bad:
+                    reason = f"the size that '{statement.text}' reads depends on %ctaid"
+                    self.space.isolate(reason, statement.span)
+            if size is None or self.may_differ(amounts):
+                self.record_access(unit, statement, place, fetch, lanes, kind)
+                return
+            given = np.broadcast_to(size()[0], c.lanes.exists.shape)[lanes] & np.uint64(0xFFFFFFFF)
+            for length in np.unique(given).tolist():
+                one = AccessKind(kind.kind, int(length), kind.unit, kind.proxy, aligned=kind.aligned)
+                self.record_access(unit, statement, place, fetch, lanes[given == length], one)
+
+        return before
+
+    def _plain(self, unit: Unit, statement: ptx.Statement, kind: AccessKind) -> Before:
+        place = statement.place
+        return self._copy_access(unit, statement, place, kind)
+
+    def _matrix(self, unit: Unit, statement: ptx.Statement) -> Before:
+        """``wmma.load`` and ``wmma.store``: a line of the matrix for each of the first lanes of a warp."""
+        place = statement.place
+        number = statement.operands.index(place)
+        count, width, bits = matrix_lines(statement.opcode)
+        loads = statement.kind is Kind.FRAGMENT_LOAD
+        after = statement.operands[number + (1 if loads else 2) :]
+        stride = self.compiler.fetch(unit, after[0] if after else ptx.Immediate(width))
+        rest = self.require_fixed(unit, statement, [r for o in after for r in operand_registers(o)])
+        fetch = self.compiler.fetch(unit, place)
+        kind = AccessKind(READ if loads else WRITE, max(width * bits // 8, 4), plain=True, aligned=COPIED)
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            rest(c, lanes)
+            mine = lanes[lanes % WARP < count]
+            step = np.broadcast_to(stride()[0], c.lanes.exists.shape)[mine]
+            offset = (mine % WARP).astype(np.uint64) * step * np.uint64(bits) // np.uint64(8)
+            self.record_access(unit, statement, place, fetch, mine, kind, offset=offset)
+
+        return before
+
+    def _map(self, unit: Unit, statement: ptx.Statement) -> Before:
+        """An edit of a tensor map: in global memory it is a write of the object."""
+        place = statement.place
+        return self._copy_access(unit, statement, place, AccessKind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
+
+    def _unknown_access(self, unit: Unit, statement: ptx.Statement) -> Before:
+        rest = self.require_fixed(unit, statement, statement.uses)
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            rest(c, lanes)
+            self._record_unplaced(statement, UPDATE)
+
+        return before
+
+    # --- tensors ---------------------------------------------------------------------------------------------------
+
+    def _tensor(self, unit: Unit, statement: ptx.Statement, op: ops.TensorCopy) -> Before:
+        place = next(o for o in statement.operands if isinstance(o, ptx.Address) and o.rest)
+        items = [x for o in place.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
+        mapped = ptx.Address(place.base, place.offset)
+        follows = op.mode in ("tile", "im2col", "im2col_no_offs")
+        coords = {r for o in items for r in operand_registers(o)} if follows else set()
+        others = [r for o in statement.operands for r in operand_registers(o) if r not in coords]
+        others = [r for r in others if r not in set(operand_registers(mapped))]
+        rest, fetch = self.require_fixed(unit, statement, others), self.compiler.fetch(unit, mapped)
+        fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in items]
+        kind = REDUCE if op.reduce is not None else READ if op.kind == "load" else WRITE
+        maps = [unit.frame + r.index for r in operand_registers(mapped)]
+        read_map = AccessKind(READ, MAP_SIZE, proxy="tensormap", aligned=MAP_SIZE)
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            rest(c, lanes)
+            self.record_access(unit, statement, mapped, fetch, lanes, read_map)
+            at = np.broadcast_to(fetch()[0], c.lanes.exists.shape)[lanes]
+            if self.may_differ(maps) and any(int(a) not in c.store.maps for a in np.unique(at)):
+                self.space.isolate(f"the tensor map of '{statement.text}' depends on %ctaid", statement.span)
+            given = [self.value(unit, o, f, lanes) for o, f in fetches]
+            for address in np.unique(at).tolist():
+                some = np.flatnonzero(at == address)
+                parts = [Value(v.base[some], v.slopes[:, some], v.bad[some]) for v, _ in given]
+                for _, when in given:
+                    self._require_placed(statement, when[some])
+                self._box(c, statement, op, kind, int(address), parts)
+
+        return before
+
+    def _box(
+        self, c: Cluster, statement: ptx.Statement, op: ops.TensorCopy, kind: str, address: int, parts: list[Value]
+    ) -> None:
+        contents = c.store.read_map(address)
+        spec = None if contents is None else decode(contents)
+        tensor = None if spec is None else self._buffer(spec.global_address)
+        if spec is None or tensor is None:
+            self._record_unplaced(statement, kind)
+            return
+        unit = element_size(spec.elemtype) if kind == REDUCE else 0
+        if any(v.bad.any() for v in parts):
+            self.space.isolate(f"the coordinates of '{statement.text}' are not followed", statement.span)
+            self._record_unplaced(statement, kind)
+            return
+        numbers = [self.coordinates.in_range(v, "s32") for v in parts]
+        moves = parts[0].slopes * step_bytes(spec)
+        if (moves % COPIED).any() or not all(fits.all() for _, fits in numbers):
+            self.space.isolate(
+                f"the coordinates of '{statement.text}' do not stay aligned, or overflow", statement.span
+            )
+        if is_im2col(spec):
+            for (base, _), part, (low, high) in zip(numbers[1:], parts[1:], bounding_box(spec), strict=False):
+                self.coordinates.stays_between(base, part.slopes, low, high)
+        if op.mode != "tile" or spec.interleave_layout != "none" or len(parts) != spec.rank:
+            form = Form(buffer=int(self.bases[tensor]), kind=kind, unit=unit, proxy="async", whole=True)
+            self.footprint.add(form, statement.span, np.zeros((1, 1), np.int64))
+            return
+        starts = np.stack([base.astype(np.int64) for base, _ in numbers], axis=1)
+        shape = (spec.global_address, spec.elemtype, spec.global_dim, spec.global_stride)
+        slopes = np.stack([v.slopes for v in parts], axis=2)
+        for some, by in group_by_slopes(slopes):
+            form = Form(
+                buffer=int(self.bases[tensor]), kind=kind, slopes=by, lengths=tuple(spec.box_dim), shape=shape,
+                unit=unit, proxy="async",
+            )  # fmt: skip
+            self.footprint.add(form, statement.span, np.unique(starts[some], axis=0))
+
+
+def _memories(space: str) -> frozenset[str]:
+    """The kinds of memory that an access of a state space may be to: the lane's own, shared and global memory."""
+    if space == GENERIC:
+        return frozenset(("own", "shared", "global"))
+    if space in ("param", "local"):
+        return frozenset(("own",))
+    return frozenset((space,)) if space in ("shared", "global") else frozenset(("shared", "global"))

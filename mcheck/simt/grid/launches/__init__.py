@@ -1,0 +1,1 @@
+"""The accesses of overlapping launches, and what orders them."""

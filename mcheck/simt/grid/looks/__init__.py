@@ -1,0 +1,1 @@
+"""Clusters that look at each other's words, and do the same whatever they find."""

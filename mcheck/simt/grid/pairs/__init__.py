@@ -1,0 +1,3 @@
+"""What the reductions of a grid to pairs of its clusters share: executed clusters, their conflicts, words of known
+contents.
+"""

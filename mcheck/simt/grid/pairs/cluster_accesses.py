@@ -1,0 +1,231 @@
+"""The accesses of global memory of one cluster, and the shape of what it does: all but the places of weak accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass as record
+from mcheck.frontend.ptx.launch import Extent as Coordinates
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
+from mcheck.ir import ops
+from mcheck.ir.def_use import numbers_in
+from mcheck.ir.expr import Const, Expr, Lanes
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, MemoryMap
+from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.program import Program
+from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.grid.pairs.reduction import NotReducible
+
+NARROW_FENCES = (ops.ProxyFence, ops.TensormapReplace, ops.TensormapCopyFence, ops.GridWait)
+NON_COHERENT = ".nc."
+"""Part of the text of a load through the non-coherent cache, which in a module is a load as any other (9.7.9.9)."""
+Numbers = NDArray[np.int64]
+Access = ops.Load | ops.Store | ops.Atomic
+
+
+@dataclass(slots=True)
+class Accesses:
+    """The accesses of global memory of one execution, a row each, by thread and then in its order: where they begin and
+    end, by whom they are (number of the thread), at which place in the code of the thread, and after how many
+    operations of it that may synchronise.
+    """
+
+    starts: Numbers
+    ends: Numbers
+    threads: Numbers
+    places: Numbers
+    segments: Numbers
+    operations: Numbers
+    """Equal for lanes that execute an operation as one."""
+    writes: NDArray[np.bool_]
+    strong: NDArray[np.bool_]
+    non_coherent: NDArray[np.bool_]
+    counts: NDArray[np.bool_]
+    """Whether it is what orders clusters: the atomic by which a cluster counts itself, a wait, a signal."""
+    spans: list[Span | None] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Execution:
+    """What a cluster does. Two with one ``shape`` differ in the places of weak accesses, and in nothing else but what
+    the argument about them allows for.
+    """
+
+    cluster: Coordinates
+    shape: object
+    accesses: Accesses
+    lanes: Numbers
+    """Of each thread its lane among all lanes of the cluster."""
+    places: MemoryLayout
+    """Where memory lies, and what it holds at first."""
+
+
+@record(frozen=True, slots=True)
+class Row:
+    """An access of some threads of a warp."""
+
+    starts: Numbers
+    size: int
+    threads: Numbers
+    place: int
+    segment: int
+    operation: int
+    writes: bool
+    strong: bool
+    non_coherent: bool
+    counts: bool
+    span: Span | None
+
+
+def lanes_of(program: Program) -> Numbers:
+    """Of each thread its lane among all lanes of the cluster."""
+    width = WARP * (1 + max(t.place.warp for t in program.threads))
+    return np.array([t.place.cta.rank * width + WARP * t.place.warp + t.place.lane for t in program.threads], np.int64)
+
+
+@dataclass(slots=True, kw_only=True)
+class AccessReader:
+    """Collects the accesses of one execution. ``shapes`` numbers operations, the same in all executions."""
+
+    memory: MemoryMap
+    shapes: dict[object, int]
+    numbers: dict[object, int] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    def read(self, code: Sequence[Op], threads: Numbers, lanes: list[int]) -> tuple[int, ...]:
+        """The accesses of threads of one warp with equal code; returns its shape."""
+        segment, shape = 0, list[int]()
+        for place, op in enumerate(code):
+            inner = performed_operation(op)
+            match inner:
+                case ops.Load() | ops.Store() | ops.Atomic() if (at := places_of(inner.address, lanes)) is not None:
+                    shape.append(self.number(op, inner, at))
+                    self._add(op, inner, at, threads, (place, segment))
+                    weak = isinstance(inner, ops.Load | ops.Store) and inner.sem == "weak" and op is inner
+                    segment += not weak
+                    continue
+                case ops.Load() | ops.Store() if inner.sem == "weak" and op is inner:
+                    pass  # shared memory
+                case ops.Fence() if inner.restrict is not None:
+                    raise NotReducible("fences of a kind that is not followed", op.span)
+                case _ if isinstance(inner, NARROW_FENCES) or mentions_global(inner):
+                    raise NotReducible(f"'{op.text}' is not followed", op.span)
+                case ops.UnknownContinuation():
+                    raise NotReducible(inner.reason, op.span)
+                case _:
+                    segment += 1
+            shape.append(self.known(id(op), op))
+        return tuple(shape)
+
+    def read_program(self, program: Program) -> tuple[tuple[int, ...], ...]:
+        """The accesses of all threads; returns the shape of each. Those of a warp that do the same are read as one."""
+        warps: dict[tuple[object, ...], list[int]] = {}
+        for thread in program.threads:
+            warps.setdefault((thread.place.cta.rank, thread.place.warp, *map(id, thread.code)), []).append(thread.index)
+        shape: dict[int, tuple[int, ...]] = {}
+        for members in warps.values():
+            code = program.threads[members[0]].code
+            lanes = [program.threads[k].place.lane for k in members]
+            shape |= dict.fromkeys(members, self.read(code, np.array(members, np.int64), lanes))
+        return tuple(shape[k] for k in sorted(shape))
+
+    def _add(self, op: Op, inner: Access, at: Numbers, threads: Numbers, place: tuple[int, int]) -> None:
+        """Record an access."""
+        size = type_size(inner.type) * inner.scalar_count
+        if (
+            inner.proxy != "generic"
+            or inner.multimem is not None
+            or (isinstance(inner, ops.Load | ops.Store) and inner.matrix_rows)
+        ):
+            raise NotReducible(f"'{op.text}' is not followed", op.span)
+        self.check_bounds(at, size, op)
+        strong = inner.sem != "weak" or isinstance(inner, ops.Atomic) or op is not inner
+        orders = self.is_ordering(op, inner, at, size, threads)
+        self.rows.append(Row(
+            at, size, threads, *place, id(op), not isinstance(inner, ops.Load), strong,
+            isinstance(inner, ops.Load) and NON_COHERENT in op.text, orders, op.span,
+        ))  # fmt: skip
+
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
+        """Whether an access is one of those that order clusters."""
+        raise NotImplementedError
+
+    def known(self, key: object, op: object) -> int:
+        """The number of something that every execution makes anew, so that its hash is computed once in each."""
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = self.shapes.setdefault(op, len(self.shapes))
+        return found
+
+    def number(self, op: Op, inner: Access, at: Numbers) -> int:
+        """The number of an access; of a weak one its place does not count."""
+        weak = isinstance(inner, ops.Load | ops.Store) and inner.sem == "weak" and op is inner
+        if not weak:
+            return self.shapes.setdefault((op, tuple(at.tolist())), len(self.shapes))
+        assert isinstance(inner, ops.Load | ops.Store)
+        # What an instruction does is told by its place in the module; nothing depends on what it stores.
+        return self.shapes.setdefault((type(inner), inner.span, inner.type, inner.text), len(self.shapes))
+
+    def check_bounds(self, at: Numbers, size: int, op: Op) -> None:
+        for low in {int(at.min()), int(at.max())}:
+            found = self.memory.find(low)
+            if found is None or low + size > found.base + found.object.size:
+                raise NotReducible("an access may leave its buffer", op.span)
+        first, last = self.memory.find(int(at.min())), self.memory.find(int(at.max()))
+        if first is not last:
+            for low in at.tolist():
+                found = self.memory.find(low)
+                if found is None or low + size > found.base + found.object.size:
+                    raise NotReducible("an access may leave its buffer", op.span)
+        if (at % size).any():
+            raise NotReducible("an access is not aligned", op.span)
+
+    def accesses(self) -> Accesses:
+        """All accesses."""
+        rows = self.rows
+        number = np.repeat(np.arange(len(rows)), [len(r.starts) for r in rows])
+        empty = np.zeros(0, np.int64)
+        starts = np.concatenate([empty, *(r.starts for r in rows)])
+        threads = np.concatenate([empty, *(r.threads for r in rows)])
+        places = np.array([r.place for r in rows], np.int64)[number]
+        order = np.lexsort((places, threads))
+        number, starts, threads, places = number[order], starts[order], threads[order], places[order]
+
+        def spread(given: list[int], kind: type = np.int64) -> Any:
+            return np.array(given, kind)[number]
+
+        return Accesses(
+            starts, starts + spread([r.size for r in rows]), threads, places, spread([r.segment for r in rows]),
+            spread([r.operation for r in rows]), spread([r.writes for r in rows], np.bool_),
+            spread([r.strong for r in rows], np.bool_), spread([r.non_coherent for r in rows], np.bool_),
+            spread([r.counts for r in rows], np.bool_), [rows[k].span for k in number.tolist()],
+        )  # fmt: skip
+
+
+def places_of(address: Expr, lanes: list[int]) -> Numbers | None:
+    """The addresses of an access of global memory in some lanes of a warp; ``None`` for other memory."""
+    match address:
+        case Const(value):
+            at = np.full(len(lanes), value, np.int64)
+        case Lanes(values):
+            at = np.array([values[k] for k in lanes], np.int64)
+        case _:
+            raise NotReducible("an address is not known")
+    ours = (at >= GLOBAL_BASE) & (at < SHARED_BASE)
+    if not ours.any():
+        return None
+    if not ours.all():
+        raise NotReducible("an access may be of shared or of global memory")
+    return at
+
+
+def mentions_global(op: Op) -> bool:
+    """Whether an operand may be an address of global memory."""
+    return any(GLOBAL_BASE <= n < SHARED_BASE for n in numbers_in(op))

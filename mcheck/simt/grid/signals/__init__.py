@@ -1,0 +1,1 @@
+"""Clusters that wait for each other's signals."""
