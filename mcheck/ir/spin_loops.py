@@ -6,7 +6,7 @@ And what failed attempts leave in registers decides nothing afterwards. ``SpinLo
 any form; the third is a matter of liveness, which its users add:
 
 * ``mcheck.engines.protocol.analysis.polling`` asks about the operations of a program, whose operands have values;
-* ``mcheck.simt.execution.polling_loops`` about the statements of a PTX module, whose operands are registers, and
+* ``mcheck.simt.execution.waits.polling_loops`` about the statements of a PTX module, whose operands are registers, and
   whose branches may not be known before the loop ends.
 """
 

@@ -20,7 +20,7 @@ from mcheck.ir.program import describe_kinds
 from mcheck.report.bugs import collect_bugs, count_bugs, describe_findings
 from mcheck.report.errors import printable
 from mcheck.report.finding import groups_to_json, title, to_json
-from mcheck.report.json_ import header
+from mcheck.report.formats.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.longer_limits import suggest_limits
 from mcheck.report.problems import list_problems
@@ -30,7 +30,7 @@ from mcheck.report.text import count
 
 if TYPE_CHECKING:
     from mcheck.base.errors import Span
-    from mcheck.report.junit import Case
+    from mcheck.report.formats.junit import Case
 
 ANY = "any"
 HEADLINE_STYLES = {
@@ -335,7 +335,7 @@ def _summary(summary: Summary) -> dict[str, int]:
 
 def github(results: list[Result], summary: Summary) -> str:
     """GitHub workflow commands: an annotation per bug, at its primary place."""
-    from mcheck.report.github import annotate_findings, annotation, place_of
+    from mcheck.report.formats.github import annotate_findings, annotation, place_of
 
     lines = []
     for result in results:
@@ -365,7 +365,7 @@ def github(results: list[Result], summary: Summary) -> str:
 
 def _why(result: Result) -> list[tuple[Span | None, str]]:
     """Why there is no answer: each error of the text with its place, what was expected and a hint."""
-    from mcheck.report.github import summarize_problem
+    from mcheck.report.formats.github import summarize_problem
 
     if result.problem is None or result.status != "error":
         return list_problems(result.problem, result.reason or result.verdict)
@@ -377,13 +377,13 @@ def _why(result: Result) -> list[tuple[Span | None, str]]:
 
 def junit(results: list[Result]) -> str:
     """JUnit XML with a test case per file."""
-    from mcheck.report.junit import render
+    from mcheck.report.formats.junit import render
 
     return render(_case(result) for result in results)
 
 
 def _case(result: Result) -> Case:
-    from mcheck.report.junit import Case, error_case
+    from mcheck.report.formats.junit import Case, error_case
 
     if result.status == "ok":
         return Case(result.path, result.seconds, "ok", result.ignored_text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcheck.checking.run.compare import Comparison, OneSidedState
-from mcheck.report.json_ import header
+from mcheck.report.formats.json_ import header
 from mcheck.report.lines import Line
 from mcheck.report.text import count, format_state
 from mcheck.report.trace import format_trace

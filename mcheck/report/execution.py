@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from mcheck.answers.number_text import UNKNOWN, format_number
 from mcheck.engines.concrete.result import Execution, Object
 from mcheck.report import finding as finding_report
-from mcheck.report.json_ import header
+from mcheck.report.formats.json_ import header
 from mcheck.report.lines import Line, Segment
 
 ROW = 16

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mcheck.answers.exploration import Forbidden
 from mcheck.ir.condition import Notation
-from mcheck.report.json_ import header
+from mcheck.report.formats.json_ import header
 from mcheck.report.lines import Line
 from mcheck.report.text import count, format_state
 

@@ -31,17 +31,17 @@ from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
 from mcheck.isa.kinds import Kind
 from mcheck.simt.branch_paths import BranchPaths
-from mcheck.simt.execution.broadcast_waits import foreign_access
 from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, MAX_STEPS, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
-from mcheck.simt.execution.counters import AssumedLock, Counters
 from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observation
 from mcheck.simt.execution.lanes import WARP, Lanes, cta_names, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
-from mcheck.simt.execution.meetings import Meetings
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
-from mcheck.simt.execution.two_valued_locks import may_drop_failures, weaker_accesses
+from mcheck.simt.execution.waits.broadcast_waits import foreign_access
+from mcheck.simt.execution.waits.counters import AssumedLock, Counters
+from mcheck.simt.execution.waits.meetings import Meetings
+from mcheck.simt.execution.waits.two_valued_locks import may_drop_failures, weaker_accesses
 from mcheck.simt.grid.footprints.footprint import Footprint
 from mcheck.simt.grid.footprints.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_allocation

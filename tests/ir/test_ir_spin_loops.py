@@ -13,7 +13,7 @@ from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir import ops
 from mcheck.ir.spin_loops import Computation, SpinLoop, Step
 from mcheck.isa.kinds import Kind
-from mcheck.simt.execution import polling_loops
+from mcheck.simt.execution.waits import polling_loops
 
 NONE: frozenset[str] = frozenset()
 

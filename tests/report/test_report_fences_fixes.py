@@ -13,7 +13,7 @@ from mcheck.checking.check.command import check_case
 from mcheck.checking.fences import examination
 from mcheck.checking.fences.examination import Examined, Limits, examine, examine_text
 from mcheck.checking.run.case import Case, Options, Settings
-from mcheck.report.fences_sarif import document
+from mcheck.report.formats.fences_sarif import document
 from mcheck.report.source_edits import repair_edits
 from mcheck.tools.lsp.notes import compute_notes, may_be_mended
 

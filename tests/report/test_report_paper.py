@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.api import outcomes
-from mcheck.report.latex import latex
+from mcheck.report.formats.latex import latex
 from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]

@@ -19,8 +19,9 @@ from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import Fix, Insert, Note, Point, advise
-from mcheck.report import checked, gitlab, sarif
+from mcheck.report import checked
 from mcheck.report.finding import lines as finding_lines
+from mcheck.report.formats import gitlab, sarif
 from mcheck.report.lines import plain
 
 SCHEMAS = Path(__file__).parent / "schemas"

@@ -22,7 +22,8 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import advise
 from mcheck.findings.trace import Step, StepKind
-from mcheck.report import checked, junit, sarif
+from mcheck.report import checked
+from mcheck.report.formats import junit, sarif
 from mcheck.tools.cli.main import main
 
 SCHEMAS = Path(__file__).parent / "schemas"

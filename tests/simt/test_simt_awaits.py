@@ -16,9 +16,9 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check
-from mcheck.simt.execution.polling_loops import is_spin_loop
-from mcheck.simt.execution.value_tests import AwaitedValue
-from mcheck.simt.execution.value_waits import find_awaited
+from mcheck.simt.execution.waits.polling_loops import is_spin_loop
+from mcheck.simt.execution.waits.value_tests import AwaitedValue
+from mcheck.simt.execution.waits.value_waits import find_awaited
 from tests.simt.idioms import HEAD, ZEROS
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"

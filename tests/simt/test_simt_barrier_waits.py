@@ -10,7 +10,7 @@ from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
-from mcheck.simt.execution.barrier_waits import comes_back, find_barrier_wait
+from mcheck.simt.execution.waits.barrier_waits import comes_back, find_barrier_wait
 
 THREADS = 64
 KERNEL = """.version 8.5

@@ -11,8 +11,8 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
-from mcheck.simt.execution.value_tests import AwaitedValue
-from mcheck.simt.execution.value_waits import find_awaited
+from mcheck.simt.execution.waits.value_tests import AwaitedValue
+from mcheck.simt.execution.waits.value_waits import find_awaited
 
 HEAD = """.version 8.5
 .target sm_90a

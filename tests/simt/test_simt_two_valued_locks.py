@@ -14,7 +14,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import GLOBAL_BASE, Cta
 from mcheck.ir.program import Place, Thread
-from mcheck.simt.execution.two_valued_locks import TwoValuedLock, weaker_accesses
+from mcheck.simt.execution.waits.two_valued_locks import TwoValuedLock, weaker_accesses
 from tests.fuzz import spin_locks
 
 SUM = """.version 8.6

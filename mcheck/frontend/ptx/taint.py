@@ -17,5 +17,5 @@ TOKEN = 32
 NAMELESS = 64
 """With ``UNKNOWN``: the value has no name either (``mcheck.simt.execution.value_numbering``); it may be any."""
 COUNTED = 128
-"""With ``ORDER``: it depends on the assumed initial value of a counter (``mcheck.simt.execution.counters``)."""
+"""With ``ORDER``: it depends on the assumed initial value of a counter (``mcheck.simt.execution.waits.counters``)."""
 UNKNOWN_NAMELESS = UNKNOWN | NAMELESS

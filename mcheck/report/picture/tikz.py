@@ -6,7 +6,7 @@ Texts use the monospaced font of the paper. A pixel is 1/96 inch; ``\\resizebox`
 from __future__ import annotations
 
 from mcheck.events.execution_graph import Execution
-from mcheck.report.latex import latex
+from mcheck.report.formats.latex import latex
 from mcheck.report.picture.layout import Point, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK, THIN, Frame, Group, Head, Shape, Text, Way, shapes
 

@@ -23,20 +23,20 @@ from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZ
 from mcheck.frontend.ptx.module import Guard, Statement
 from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
-from mcheck.simt.execution.assumed_failures import POLL_DECIDES, AssumedFailures
 from mcheck.simt.execution.async_registers import AsyncWrites
-from mcheck.simt.execution.counters import Counters
 from mcheck.simt.execution.cta_pairs import PairMeetings, missing_peer
 from mcheck.simt.execution.forced_values import ForcedValues
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import CancelResponses
-from mcheck.simt.execution.meetings import Meetings
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.recorded_operations import RecordedOperations
 from mcheck.simt.execution.strong_writes import StrongWrites
 from mcheck.simt.execution.tensor_memory import TensorMemory
-from mcheck.simt.execution.two_valued_locks import TwoValuedLock
+from mcheck.simt.execution.waits.assumed_failures import POLL_DECIDES, AssumedFailures
+from mcheck.simt.execution.waits.counters import Counters
+from mcheck.simt.execution.waits.meetings import Meetings
+from mcheck.simt.execution.waits.two_valued_locks import TwoValuedLock
 from mcheck.simt.execution.warp_convergence import Convergence
 
 RUNNABLE, EXITED, AT_MBARRIER, AT_WARP, AT_BARRIER, AT_CLUSTER_BARRIER, DEFERRED, AT_PEER = range(8)

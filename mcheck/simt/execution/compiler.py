@@ -23,10 +23,10 @@ from mcheck.isa.kinds import WARPGROUP, Kind
 from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
-from mcheck.simt.execution.meetings import Meeting
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.value_numbering import result_namer
-from mcheck.simt.execution.value_tests import AwaitedValue
+from mcheck.simt.execution.waits.meetings import Meeting
+from mcheck.simt.execution.waits.value_tests import AwaitedValue
 
 Fetch = Callable[[], tuple[Word, Quality]]
 FindWaits = Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]]

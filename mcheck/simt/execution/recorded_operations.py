@@ -16,9 +16,9 @@ from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
 from mcheck.ir.ops import AssumedValue, Atomic, Await, Load, Op, Store, UnknownContinuation, performed_operation
 from mcheck.ir.type_sizes import type_size
-from mcheck.simt.execution.assumed_failures import AssumedFailures
 from mcheck.simt.execution.forced_values import AccessId, Observation
 from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.execution.waits.assumed_failures import AssumedFailures
 
 SEEN = Reg("seen")
 """The value of a load on which the following code depends."""

@@ -13,10 +13,10 @@ from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
-from mcheck.simt.execution.assumed_failures import POLL_DECIDES
 from mcheck.simt.execution.cluster import Cluster, MissingParameter
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask, Quality
+from mcheck.simt.execution.waits.assumed_failures import POLL_DECIDES
 
 Indices = NDArray[np.int64]
 

@@ -20,11 +20,11 @@ from mcheck.semantics import mbarrier
 from mcheck.semantics.tensor_footprint import box_bytes, extent
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
-from mcheck.simt.execution.assumed_failures import FailedPoll
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.polling_loops import is_spin_loop
+from mcheck.simt.execution.waits.assumed_failures import FailedPoll
+from mcheck.simt.execution.waits.polling_loops import is_spin_loop
 from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, note_order, to_generic
 from mcheck.simt.instructions.matrix_descriptors import described_matrices
 from mcheck.simt.instructions.recording import Operands, make_recorder, recording_step
@@ -186,8 +186,9 @@ def _waits(
 
 
 def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
-    """A poll outside a waiting loop is assumed to fail (``mcheck.simt.execution.assumed_failures``). If its answer
-    decides nothing there is no wait that it could save: it is recorded by itself, since it has to find an mbarrier.
+    """A poll outside a waiting loop is assumed to fail (``mcheck.simt.execution.waits.assumed_failures``). If its
+    answer decides nothing there is no wait that it could save: it is recorded by itself, since it has to find an
+    mbarrier.
     """
     if op.state is None and not k.is_needed(unit, statement):
         return recording_step(k, unit, statement, at)

@@ -27,8 +27,8 @@ from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, Fin
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.strong_writes import written_by_atomic
-from mcheck.simt.execution.two_valued_locks import TwoValuedLock
-from mcheck.simt.execution.value_tests import AwaitedValue, as_number
+from mcheck.simt.execution.waits.two_valued_locks import TwoValuedLock
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, as_number
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,

@@ -14,8 +14,8 @@ from mcheck.ir.expr import Const, Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.compiler import Compiler, FindWaits
 from mcheck.simt.execution.lanes import Mask, Quality
-from mcheck.simt.execution.value_tests import AwaitedValue, find_sign_tests, find_tests
-from mcheck.simt.execution.value_waits import find_awaited
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, find_sign_tests, find_tests
+from mcheck.simt.execution.waits.value_waits import find_awaited
 from mcheck.simt.instructions.access_operands import Indices, fetch_lanes
 
 

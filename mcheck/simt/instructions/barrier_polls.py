@@ -11,19 +11,19 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.ir.ops import Op
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
-from mcheck.simt.execution.barrier_waits import (
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.compiler import Compiler, FindBarrierWait
+from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.waits.barrier_waits import (
     BarrierWait,
     comes_back,
     find_barrier_wait,
     is_deciding_barrier,
     registers_around,
 )
-from mcheck.simt.execution.broadcast_waits import Broadcast, find_broadcast, find_reader, touches_before_meeting
-from mcheck.simt.execution.cluster import Cluster
-from mcheck.simt.execution.compiler import Compiler, FindBarrierWait
-from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.execution.meetings import Meeting, Meetings
-from mcheck.simt.execution.value_tests import AwaitedValue
+from mcheck.simt.execution.waits.broadcast_waits import Broadcast, find_broadcast, find_reader, touches_before_meeting
+from mcheck.simt.execution.waits.meetings import Meeting, Meetings
+from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import to_generic
 
 

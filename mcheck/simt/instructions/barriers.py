@@ -15,10 +15,10 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
-from mcheck.simt.execution.assumed_failures import detach
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
+from mcheck.simt.execution.waits.assumed_failures import detach
 from mcheck.simt.instructions.recording import make_recorder
 
 FULL = 0xFFFFFFFF

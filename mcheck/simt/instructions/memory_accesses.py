@@ -19,13 +19,13 @@ from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import READONLY, read_opcode
-from mcheck.simt.execution.assumed_failures import detach
 from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
-from mcheck.simt.execution.value_tests import AwaitedValue
+from mcheck.simt.execution.waits.assumed_failures import detach
+from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_lanes,
@@ -223,7 +223,7 @@ class _Load:
 
 
 def _receive(c: Cluster, lanes: Indices, at: int, known: Quality) -> None:
-    """Lanes that load what a wait hands on learn only that it has ended (``mcheck.simt.execution.broadcast_waits``)."""
+    """Lanes that load what a wait hands on learn only that it has ended (``waits.broadcast_waits``)."""
     heard = c.meetings.receives.intersection((lane, at) for lane in lanes.tolist())
     known[[lane for lane, _ in heard]] &= ~np.uint8(taint.ORDER)
     c.meetings.receives -= heard

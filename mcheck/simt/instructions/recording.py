@@ -19,11 +19,11 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Reg
 from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map_values import decode
-from mcheck.simt.execution.assumed_failures import POLL_DECIDES
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
 from mcheck.simt.execution.compiler import Compiler, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.recorded_operations import decisive_operands, fill_operands
+from mcheck.simt.execution.waits.assumed_failures import POLL_DECIDES
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,

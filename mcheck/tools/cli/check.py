@@ -222,7 +222,8 @@ def command(
 
 
 def _document(form: str, model: str, profile: str, results: list[Result], counts: Summary) -> str:
-    from mcheck.report import checked, sarif
+    from mcheck.report import checked
+    from mcheck.report.formats import sarif
 
     match form:
         case "concise":
@@ -232,7 +233,7 @@ def _document(form: str, model: str, profile: str, results: list[Result], counts
         case "sarif":
             return sarif.document(results, counts.exit_status)
         case "gitlab":
-            from mcheck.report import gitlab
+            from mcheck.report.formats import gitlab
 
             return gitlab.document(results)
         case "github":

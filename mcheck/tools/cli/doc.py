@@ -134,8 +134,8 @@ def _paper(cases: list[Case], settings: Settings, target: str, title: str, backe
     from mcheck.checking.run.command import RUN
     from mcheck.checking.run.single import list_reasons
     from mcheck.checking.suite import answer_cases
+    from mcheck.report.formats.paper import latex_table
     from mcheck.report.output import output
-    from mcheck.report.paper import latex_table
 
     modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:

@@ -73,7 +73,8 @@ def command(
     from mcheck.checking.run.case import Options, Settings
     from mcheck.checking.run.pool import default_jobs
     from mcheck.checking.run.single import load_model
-    from mcheck.report import fences, fences_sarif
+    from mcheck.report import fences
+    from mcheck.report.formats import fences_sarif
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show_warning

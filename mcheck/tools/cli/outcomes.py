@@ -95,7 +95,7 @@ def command(
         return 3
     with output(target) as stream:
         if form == "json":
-            from mcheck.report.json_ import outcomes_document
+            from mcheck.report.formats.json_ import outcomes_document
 
             stream.write(outcomes_document(path, result))
         else:

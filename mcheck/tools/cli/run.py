@@ -196,21 +196,21 @@ def _report(
 
 def _document(form: str, model: str, results: list[Result], summary: Summary) -> str:
     if form == "json":
-        from mcheck.report.json_ import run_document
+        from mcheck.report.formats.json_ import run_document
 
         return run_document(model, results, summary)
     if form == "junit":
-        from mcheck.report import junit
+        from mcheck.report.formats import junit
 
         return junit.document(results)
     if form == "herd":
-        from mcheck.report import herd
+        from mcheck.report.formats import herd
 
         return herd.document(results)
     if form == "sarif":
-        from mcheck.report import sarif_run
+        from mcheck.report.formats import sarif_run
 
         return sarif_run.document(results, summary)
-    from mcheck.report import github
+    from mcheck.report.formats import github
 
     return github.document(results, summary)

@@ -27,7 +27,8 @@ from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
-from mcheck.report import checked, sarif
+from mcheck.report import checked
+from mcheck.report.formats import sarif
 from mcheck.report.lines import Printer
 
 LITMUS = Path(__file__).parents[3] / "litmus"

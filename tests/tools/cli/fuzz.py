@@ -22,7 +22,7 @@ from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import Summary
-from mcheck.report import json_, junit
+from mcheck.report.formats import json_, junit
 from mcheck.report.lines import Printer
 from mcheck.report.text import TextReport
 

@@ -23,7 +23,7 @@ from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import advise
 from mcheck.findings.trace import Step, StepKind
 from mcheck.report import finding as finding_report
-from mcheck.report import github, json_, junit
+from mcheck.report.formats import github, json_, junit
 from mcheck.report.lines import Printer, plain
 from mcheck.report.output import wants_color
 from mcheck.report.progress import Bar

@@ -28,7 +28,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import BeforeStep, statements, with_action
-from mcheck.simt.execution.polling_loops import is_spin_loop
+from mcheck.simt.execution.waits.polling_loops import is_spin_loop
 from mcheck.simt.grid.footprints.access_placement import AccessPlacement
 from mcheck.simt.grid.footprints.affine_forms import Conditions
 from mcheck.simt.grid.footprints.footprint import Footprint

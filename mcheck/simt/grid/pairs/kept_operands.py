@@ -27,9 +27,9 @@ from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.execution.polling_loops import LOOKAHEAD
-from mcheck.simt.execution.value_tests import AwaitedValue, find_tests
-from mcheck.simt.execution.value_waits import find_awaited
+from mcheck.simt.execution.waits.polling_loops import LOOKAHEAD
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, find_tests
+from mcheck.simt.execution.waits.value_waits import find_awaited
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.instructions.access_operands import to_generic
 

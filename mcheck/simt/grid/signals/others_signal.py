@@ -26,7 +26,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, FindWaits
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
-from mcheck.simt.execution.value_tests import AwaitedValue, find_sign_draws
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, find_sign_draws
 from mcheck.simt.grid.counters.count_uses import CountUses
 from mcheck.simt.grid.pairs.cluster_accesses import Numbers
 from mcheck.simt.grid.pairs.kept_operands import FindWait, Kept, find_kept_waits

@@ -18,7 +18,7 @@ from mcheck.ir.expr import Const, apply_binary
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.scopes import GRID_SCOPES, is_grid_fence
 from mcheck.ir.type_sizes import type_size
-from mcheck.simt.execution.value_tests import as_number
+from mcheck.simt.execution.waits.value_tests import as_number
 from mcheck.simt.grid.pairs.cluster_accesses import Access, places_of
 from mcheck.simt.grid.pairs.known_words import KnownWord
 

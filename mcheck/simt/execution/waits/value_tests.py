@@ -12,8 +12,8 @@ from mcheck.ir.alu import wrap
 from mcheck.ir.expr import apply_binary
 from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED
 from mcheck.isa.kinds import Kind
-from mcheck.simt.execution.polling_loops import LOOKAHEAD
 from mcheck.simt.execution.register_reads import reads_only_at
+from mcheck.simt.execution.waits.polling_loops import LOOKAHEAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Waits of one thread that end where it meets others, and what they assume of those.
 
 A thread polls a word, and all threads of its CTA, or of its warp, learn at a barrier or a shuffle whether it polls
-again (``mcheck.simt.execution.barrier_waits``, ``mcheck.simt.execution.broadcast_waits``).
+again (``mcheck.simt.execution.waits.barrier_waits``, ``mcheck.simt.execution.waits.broadcast_waits``).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import Summary
+from mcheck.report.formats.sarif import Findings, Object, build_log, convert_findings, location, notification
 from mcheck.report.lines import plain
 from mcheck.report.problems import list_problems
-from mcheck.report.sarif import Findings, Object, build_log, convert_findings, location, notification
 from mcheck.report.text import describe
 
 RULE: Object = {

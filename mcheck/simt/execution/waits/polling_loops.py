@@ -3,7 +3,7 @@
 ``mcheck.ir.spin_loops`` says why one iteration stands for any number of them, and finds the way from a failed attempt
 back to it. What a module needs besides: whether something after the loop depends on what failed iterations left in
 registers (``PollingLoop.is_noticed``), and which values end a loop around a load
-(``mcheck.simt.execution.value_waits``). So the state after the loop is the same however often it failed, but for
+(``mcheck.simt.execution.waits.value_waits``). So the state after the loop is the same however often it failed, but for
 registers that nothing depends on.
 """
 

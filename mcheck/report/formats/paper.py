@@ -11,7 +11,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.files import is_module
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
-from mcheck.report.latex import latex
+from mcheck.report.formats.latex import latex
 
 _NONE = "--"
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")

@@ -13,7 +13,7 @@ from mcheck.checking.fences.edits import replaced_lines
 from mcheck.checking.fences.examination import Examined
 from mcheck.checking.fences.repairs import Repair
 from mcheck.report.fences import count_edits
-from mcheck.report.sarif import Object, artifact, build_log, convert_findings, describe_run, findings_of
+from mcheck.report.formats.sarif import Object, artifact, build_log, convert_findings, describe_run, findings_of
 
 
 def document(examined: Sequence[Examined], exit_status: int = 0) -> str:

@@ -9,8 +9,9 @@
 So Triton compiles every loop around a scalar atomic; with one warp a ``shfl.sync.idx`` takes the place of the word and
 is the meeting. One round, the last, stands for any number of them, if these hold:
 
-* one thread looks, and a failed look has no effect (``mcheck.simt.execution.polling_loops``). It writes what it has
-  read, or the result of a comparison of it, to one word, once in each round, weakly, or hands it out by one shuffle;
+* one thread looks, and a failed look has no effect (``mcheck.simt.execution.waits.polling_loops``). It writes what it
+  has read, or the result of a comparison of it, to one word, once in each round, weakly, or hands it out by one
+  shuffle;
 * between that and a barrier of the whole CTA, the meeting, nobody reads the word; behind it only weak loads of the
   whole word do, and behind the last of them comes another barrier of the whole CTA before the word is written again;
 * all threads of the CTA that have not exited stand at the meeting. With each value that fails they all come back to it
@@ -55,11 +56,11 @@ from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.spin_loops import Step
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
-from mcheck.simt.execution.barrier_waits import follow_failures
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.execution.polling_loops import LOOKAHEAD, Known, PollingLoop, guard_holds, known_value
 from mcheck.simt.execution.register_reads import may_change, reads_only_at
-from mcheck.simt.execution.value_tests import AwaitedValue, ValueTest, read_test
+from mcheck.simt.execution.waits.barrier_waits import follow_failures
+from mcheck.simt.execution.waits.polling_loops import LOOKAHEAD, Known, PollingLoop, guard_holds, known_value
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, ValueTest, read_test
 
 WORD = -1
 """Stands for the word among the registers that are known."""

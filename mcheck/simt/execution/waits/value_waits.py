@@ -9,9 +9,9 @@ from collections.abc import Set as AbstractSet
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.module import operand_registers
-from mcheck.simt.execution.polling_loops import Known, PollingLoop
 from mcheck.simt.execution.register_reads import may_change, reads_only_at
-from mcheck.simt.execution.value_tests import AwaitedValue, find_sign_tests, find_tests, read_test
+from mcheck.simt.execution.waits.polling_loops import Known, PollingLoop
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, find_sign_tests, find_tests, read_test
 
 
 def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None]) -> AwaitedValue | None:

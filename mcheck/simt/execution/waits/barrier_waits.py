@@ -31,9 +31,9 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.spin_loops import Step
 from mcheck.isa.kinds import Kind
-from mcheck.simt.execution.polling_loops import LOOKAHEAD, Known, PollingLoop, known_value
 from mcheck.simt.execution.register_reads import reads_only_at
-from mcheck.simt.execution.value_tests import AwaitedValue, read_test
+from mcheck.simt.execution.waits.polling_loops import LOOKAHEAD, Known, PollingLoop, known_value
+from mcheck.simt.execution.waits.value_tests import AwaitedValue, read_test
 
 L = TypeVar("L", bound=PollingLoop)
 NEUTRAL = {"and": True, "or": False}
