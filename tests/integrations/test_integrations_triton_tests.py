@@ -226,3 +226,37 @@ def test_any():
     done = run(tmp_path, tests, "--mcheck-arch", "80,90")
     assert "1 passed, 1 skipped" in done.stdout
     assert "2 passed" in done.stdout
+
+
+BACKWARD = """
+@triton.jit
+def scale(x, out, factor, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * factor, mask=at < n)
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return Scaled.launch(x, factor)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return Scaled.launch(gradient, ctx.factor + 1.0), None
+
+    @staticmethod
+    def launch(x, factor):
+        out = torch.empty_like(x)
+        scale[(triton.cdiv(x.numel(), 128),)](x, out, factor, x.numel(), BLOCK=128)
+        return out
+
+def test_backward():
+    x = torch.rand(1000, device="cuda", requires_grad=True)
+    (Scaled.apply(x * 2, 3.0) ** 2).sum().backward()
+    assert x.grad.shape == x.shape
+"""
+
+
+def test_a_backward_pass_launches_its_kernels(tmp_path: Path) -> None:
+    done = run(tmp_path, BACKWARD)
+    assert "1 test with 2 launches, 2 different: 2 proved" in done.stdout

@@ -124,6 +124,8 @@ class Search:
     """Whether fixes are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
     trial_steps: int = 0
     """The steps spent on trying fixes."""
+    mended_places: set[int] = field(default_factory=set)
+    """Where barriers mended races (``IsFix.mended``)."""
     started: float = field(default_factory=time.process_time)
     trial_seconds: float = 0.0
     """Processor time that trials of fixes have taken."""
@@ -449,7 +451,7 @@ class Search:
             passed = passed and not any(map(worse, trial.findings.values()))
             return Trial(passed=passed, executions=trial.executions, whole=not trial.bound_text)
 
-        return mends
+        return IsFix(mends, self.mended_places)
 
 
 def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Self
 
 from mcheck.integrations.recording.autotuning import Choice, choosing
+from mcheck.integrations.recording.backward import walked
 from mcheck.integrations.recording.cuda_interface import presented
 from mcheck.integrations.recording.device_tensors import DeviceTensors
 from mcheck.integrations.recording.launches import Recording
@@ -28,6 +29,7 @@ class Session:
         """While it is active, kernels are compiled and recorded, and no tensor has memory."""
         with ExitStack() as stack:
             stack.enter_context(presented(self._device))
+            stack.enter_context(walked())
             stack.enter_context(self.tensors.active())
             stack.enter_context(driving(self._device, self.tensors, self.recording))
             stack.enter_context(choosing(self._autotune, self.tensors))

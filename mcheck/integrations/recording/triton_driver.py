@@ -27,6 +27,8 @@ from mcheck.integrations.triton import parameter_names
 
 _INDEX_TYPES = (torch.int32, torch.int64, torch.uint32, torch.uint64)
 """The types of which contents are kept: sizes, indices, flags. Numbers of other types are data."""
+_REGISTERS = 64
+"""The registers of a thread, as the driver tells them once a kernel is loaded: grids are made from what fits."""
 _KERNELS = 256
 """So many kernels are kept with their parameters named."""
 
@@ -51,7 +53,7 @@ class _Utilities:
 
     def load_binary(self, name: str, *_: Any) -> tuple[str, str, int, int, int]:
         """A module, a function, its registers and spills, and the largest number of threads of a block."""
-        return name, name, 0, 0, 1024
+        return name, name, _REGISTERS, 0, 1024
 
     def unload_module(self, *_: Any) -> None:
         """Nothing was loaded."""

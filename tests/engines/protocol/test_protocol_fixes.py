@@ -337,7 +337,7 @@ def test_no_fence_is_left_out_for_which_less_speaks(
     """One execution among those that were not tried may need it."""
 
     def check_of_fixes(self: Search, key: tuple[str, object]) -> IsFix:
-        return lambda amendments: all_of_them if len(amendments) == 2 else fewer
+        return IsFix(lambda amendments: all_of_them if len(amendments) == 2 else fewer, set())
 
     monkeypatch.setattr(Search, "_make_fix_check", check_of_fixes)
     ((fix,),) = [error.fixes for error in errors(HANDED)]

@@ -201,15 +201,18 @@ def _warp_mask(m: Machine, place: Place) -> int:
 def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Point | None:
     """Return a place where a barrier is a fix: before the later access, after the earlier one, or in between."""
     place = m.program.threads[m.agents[new.agent].threads[0]].place
-    for op, after in _candidate_places(m, old, new):
+    places = sorted(_candidate_places(m, old, new), key=lambda one: one[0] not in is_fix.mended)
+    for number, op, after in places:
         assert op.span is not None
         here = Insertion(sync, after=after, span=op.span)
         if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix([here]):
+            is_fix.mended.add(number)
             return Point(site_of(op), after)
     return None
 
 
-def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[tuple[Op, bool]]:
+def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[tuple[int, Op, bool]]:
+    """Yield the places to try: a number that says how each is found, a statement, and whether it is behind that."""
     seen: set[object] = set()
     first, last = m.trace.index(old), m.trace.index(new)
     behind = [e.op for e in reversed(m.trace[:last]) if e.agent == new.agent and e.signal < 0]
@@ -221,10 +224,10 @@ def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[
         *((op, False) for op in behind[:2]),
         *((op, False) for op in ahead[:2]),
     ]
-    for op, after in options[:MAX_PLACES]:
+    for number, (op, after) in enumerate(options[:MAX_PLACES]):
         if op.span is not None and (op.span, after) not in seen:
             seen.add((op.span, after))
-            yield op, after
+            yield number, op, after
 
 
 def _explain_shuffle(m: Machine, old: TraceEntry, new: TraceEntry) -> Phrase:

@@ -46,8 +46,19 @@ class Trial:
         return self.passed and (self.whole or (not other.whole and self.executions >= other.executions))
 
 
-IsFix = Callable[[Sequence[Amendment]], Trial]
-"""A trial of the program, so edited."""
+@dataclass(frozen=True, slots=True)
+class IsFix:
+    """Tries the program, edited. ``mended``: the places of a barrier, by their number among those that are tried, that
+    mended other races of the program; races of one loop that was unrolled are mended alike.
+    """
+
+    tried: Callable[[Sequence[Amendment]], Trial]
+    mended: set[int]
+
+    def __call__(self, amendments: Sequence[Amendment]) -> Trial:
+        return self.tried(amendments)
+
+
 MAX_PIECES = 10
 """Maximum number of changes to try."""
 

@@ -27,7 +27,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import networkx as nx
 import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
@@ -60,6 +59,8 @@ END = -1
 
 def meeting_places(function: ptx.Function) -> dict[int, int]:
     """By place, the one at which all ways from it meet first: its immediate post-dominator; ``END`` behind the code."""
+    import networkx as nx  # it takes longer to load than most modules take to check
+
     graph = nx.DiGraph()
     graph.add_node(END)
     for k, statement in enumerate(function.body):
@@ -176,6 +177,8 @@ class Exploration:
         """The states in which lanes come to ``end`` from a place at which they may go several ways; ``only_ends``:
         those do not matter, so nothing is followed of which it is known that it ends.
         """
+        import networkx as nx
+
         lanes, todo, found = mask, [(at, state, -1)], dict[Hashable, State]()
         numbers, order = dict[tuple[object, ...], int](), nx.DiGraph()
         while todo:
