@@ -307,7 +307,7 @@ def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytes
     given = about(COUNTER)
     assert given.reason is not None
     assert "nothing was found with N = 0; larger values are not proved safe" in given.reason
-    given = about(COUNTER, seconds=1.0)
+    given = about(COUNTER, seconds=3.0)
     assert "N = 0 to 8, 12, 18" in (given.reason or "")
 
 
