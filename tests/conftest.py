@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.compiler",
     "tests.enumerated",
     "tests.processor",
+    "tests.samples",
     "tests.tiers",
 ]
 

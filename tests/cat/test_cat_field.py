@@ -118,6 +118,7 @@ def states(source: str, model: Model) -> set[tuple[object, ...]]:
     return {tuple(value for _, value in outcome.state) for outcome in result.outcomes}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("name", "buffers"), [("sc", False), ("tso", True)])
 def test_a_model_in_the_style_of_the_field_allows_what_its_machine_does(name: str, buffers: bool) -> None:
     model = load_model(str(FIELD / f"{name}.cat"))

@@ -1,6 +1,6 @@
 """Laws of the algebra: the reference evaluator obeys them; folding and printing keep the value of an expression."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.cat import parse_model
@@ -9,6 +9,7 @@ from mcheck.cat.fold import binary, unary
 from tests.cat.expressions import expressions
 from tests.cat.pretty import show
 from tests.cat.reference import Reference
+from tests.samples import examples
 
 SIZE = 4
 
@@ -30,13 +31,13 @@ def folded(node: Node) -> Node:
     return node
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(expressions(), structures)
 def test_folding_keeps_the_value(node: Node, structure: Reference) -> None:
     assert structure.value(folded(node)) == structure.value(node)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(expressions())
 def test_folding_leaves_no_empty_part(node: Node) -> None:
     def parts(inner: Node) -> list[Node]:
@@ -49,7 +50,7 @@ def test_folding_leaves_no_empty_part(node: Node) -> None:
     assert not any(isinstance(part, Empty) for part in parts(folded(node)))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(expressions())
 def test_printing_and_parsing_gives_the_same_tree(node: Node) -> None:
     short = folded(node)
@@ -58,7 +59,7 @@ def test_printing_and_parsing_gives_the_same_tree(node: Node) -> None:
     assert check.body == short or (isinstance(short, Empty) and isinstance(check.body, Empty))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(expressions(), structures)
 def test_unfolded_text_means_the_same(node: Node, structure: Reference) -> None:
     """A union with a name gives a kind to texts such as ``0``, which have none."""
@@ -100,14 +101,14 @@ LAWS = [
 ]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(structures)
 def test_laws(structure: Reference) -> None:
     for left, right in LAWS:
         assert value(left, structure) == value(right, structure), f"{left}  =  {right}"
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(structures)
 def test_tests_agree(structure: Reference) -> None:
     answers = structure.run(

@@ -7,13 +7,14 @@ exactly these where a fence.sc.sys stands between any two accesses of a thread.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
 from mcheck.engines.explicit.engine import answer
 from mcheck.frontend.litmus import parse
+from tests.samples import examples
 
 LOCATIONS = ("x", "y")
 PTX = ("ptx-6.0", "ptx-7.5")
@@ -91,26 +92,26 @@ def states(source: str, model: Model) -> set[tuple[object, ...]]:
     return {tuple(value for _, value in outcome.state) for outcome in result.outcomes}
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(programs)
 def test_sc_allows_what_interleavings_give(code: Code) -> None:
     assert states(text(code), load_model("sc")) == interleaved(code)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(programs, st.sampled_from(PTX))
 def test_ptx_allows_every_interleaving(code: Code, name: str) -> None:
     allowed = states(text(code), load_model(name))
     assert allowed >= interleaved(code)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(programs, st.sampled_from(PTX))
 def test_fences_between_all_accesses_restore_interleavings(code: Code, name: str) -> None:
     assert states(text(code, fence="fence.sc.sys"), load_model(name)) == interleaved(code)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.lists(st.lists(access, min_size=1, max_size=2).map(tuple), min_size=2, max_size=3).map(tuple))
 def test_the_ptx_models_agree_where_there_are_no_proxies(code: Code) -> None:
     old, new = (states(text(code, scope="cta"), load_model(name)) for name in PTX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.cat import parse_model
@@ -16,6 +16,7 @@ from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op2, Var
 from tests.cat.expressions import expressions, nodes
 from tests.cat.reference import Pairs, Reference
+from tests.samples import examples
 
 SIZE = 4
 UNKNOWN = ("rf", "co")
@@ -111,7 +112,7 @@ def test_the_sets_of_a_union_stand_together() -> None:
     assert members == [{"W", "R"}, {"po", "rf"}]
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(expressions(), batches)
 def test_an_expression_has_the_same_value(node: Node, batch: Batch) -> None:
     found = evaluation(flagged(node), batch)
@@ -145,7 +146,7 @@ def test_a_recursion_computes_again_what_depends_on_it() -> None:
     assert once == {"base", "seq"}
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(nodes(Kind.REL, 3), st.sampled_from(["acyclic", "irreflexive", "empty"]), st.booleans(), batches)
 def test_a_test_holds_in_the_same_executions(node: Node, test: str, negated: bool, batch: Batch) -> None:
     check = Check(test, negated, node, "T", flag=True)
@@ -156,7 +157,7 @@ def test_a_test_holds_in_the_same_executions(node: Node, test: str, negated: boo
         assert reference(batch, number).holds(check) == ((violated >> number & 1 == 0) != negated)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(nodes(Kind.REL, 2, positive=True), nodes(Kind.REL, 2, positive=True), batches)
 def test_a_recursive_definition_has_the_same_least_solution(start: Node, step: Node, batch: Batch) -> None:
     var = Var(0, "r", Kind.REL)
@@ -174,7 +175,7 @@ def test_a_recursive_definition_has_the_same_least_solution(start: Node, step: N
         assert engine_value(found, axiom.node, number) == single.values[2]
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(nodes(Kind.REL, 4, positive=True), batches, some_relation)
 def test_what_the_reverse_pass_rules_out_would_do_harm(node: Node, batch: Batch, unwanted: Pairs) -> None:
     """Each pair that it names, added to its relation, puts an unwanted pair into the value of the expression."""

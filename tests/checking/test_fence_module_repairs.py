@@ -64,6 +64,7 @@ def test_what_no_edit_mends_says_so() -> None:
     assert "none is proved" in (found.reason or "")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_trials_are_limited() -> None:
     found = mend(TWINS["cuda/bulk_store no-proxy-fence"], trials=1)
     assert found.repairs is not None

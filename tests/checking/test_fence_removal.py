@@ -192,6 +192,7 @@ IDIOMS = (
 )  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("idiom", [*IDIOMS[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in IDIOMS[2:])])
 def test_the_enumerating_engines_say_the_same_of_the_edited_programs(idiom: str) -> None:
     path = LITMUS / f"{idiom}.litmus"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hardware.litmus.rules import PAGE, RULES, tables, written
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_tables_are_those_of_the_results() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert written(text) == text, "python -m hardware.litmus.rules"

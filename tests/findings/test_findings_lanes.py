@@ -92,6 +92,7 @@ Q@cta 0 {{ {write} await ld.relaxed.gpu.global.u32 r0, [y] == 1; }}
 WAITS = ("await ld.relaxed.cta.shared.u32 r0, [x]", "await atom.relaxed.cta.shared.cas.b32 r0, [x], 1, 2")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("wait", WAITS)
 def test_nobody_knows_that_a_word_that_nothing_writes_has_the_awaited_value(wait: str) -> None:
     """The engines agree, or this is an internal error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.ir import ops
@@ -11,6 +11,7 @@ from mcheck.ir.alu import wrap
 from mcheck.ir.constant_propagation import evaluate_constant, propagate
 from mcheck.ir.demanded_bits import ALL, SIGN, demanded_bits
 from mcheck.ir.expr import Binary, Const, Expr, Reg
+from tests.samples import examples
 
 NAMES = ("a", "b", "c", "d")
 TYPES = ("u16", "s16", "u32", "s32", "b32", "u64", "s64")
@@ -54,7 +55,7 @@ def questions(draw: st.DrawFn) -> Expr:
 
 
 @pytest.mark.daily(days=4, least=0)
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.lists(computations(), max_size=5), questions(), st.data())
 def test_other_bits_make_no_difference(code: list[ops.Alu], question: Expr, data: st.DataObject) -> None:
     asked = demanded_bits([*code, ops.Store(address=question, srcs=(), type="u32", sem="weak")], stores=True)

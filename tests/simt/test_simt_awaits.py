@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.base.budget import Limit
 from mcheck.cat import load_model
 from mcheck.checking.modules import answer as answering
 from mcheck.checking.modules.answer import answer_launch
@@ -16,9 +17,11 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check
+from mcheck.simt.execution import cluster
 from mcheck.simt.execution.waits.polling_loops import is_spin_loop
 from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.execution.waits.value_waits import find_awaited
+from mcheck.simt.trace_extraction import PathChoices, Runner
 from tests.simt.idioms import HEAD, ZEROS
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
@@ -516,3 +519,47 @@ def test_a_poll_that_goes_on_to_another_mbarrier_is_no_wait(first: str, failed: 
     given = build_launch(read, from_object({"grid": [1, 1, 1], "block": [32, 1, 1], "params": buffers}))
     found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict
+
+
+WAITS = """.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 flag)
+.reqntid 2, 1, 1
+{
+.reg .pred %p, %q; .reg .b32 %r<4>; .reg .b64 %rd1;
+ld.param.u64 %rd1, [flag];
+mov.u32 %r1, %tid.x;
+setp.eq.u32 %p, %r1, 1;
+@%p bra WAIT;
+WORK
+ret;
+WAIT: ld.acquire.gpu.global.u32 %r2, [%rd1];
+setp.eq.u32 %q, %r2, 0;
+@%q bra WAIT;
+ret;
+}
+"""
+COUNTS = """mov.u32 %r3, 0;
+COUNT: add.u32 %r3, %r3, 1;
+setp.lt.u32 %q, %r3, 600;
+@%q bra COUNT;
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "ends"),
+    [("", False), (COUNTS, False), (f"{COUNTS} st.release.gpu.global.u32 [%rd1], 1;", True)],
+    ids=["nothing", "a computation", "a late store"],
+)
+def test_polls_end_soon_where_no_lane_does_anything_else(
+    work: str, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not before: a lane that has counted for a while stores what is awaited."""
+    monkeypatch.setattr(cluster, "MAX_POLLS_OF_ALL", 4)
+    module = parse_module(WAITS.replace("WORK", work), "waits.ptx")
+    given = {"grid": 1, "params": {"flag": {"buffer": 4, "init": {"hex": "00000000"}}}}
+    runner = Runner(module, build_launch(module, from_object(given)), Limit(None))
+    followed = runner.run(PathChoices())
+    assert followed.step_count < 4000
+    assert (followed.status == cluster.EXITED).all() == ends

@@ -50,6 +50,8 @@ YIELD_AFTER = 64
 """Iterations after which other lanes run first."""
 MAX_FAILED_POLLS = 4_000
 """Maximum number of polls without progress of any lane."""
+MAX_POLLS_OF_ALL = 256
+"""The same where no lane is left that does anything but poll."""
 MAX_IDLE_POLLS = 256
 """Maximum number of polls of a lane that bring an unchanged value while other lanes run first."""
 NOTED_STEPS = 4_096
@@ -123,6 +125,8 @@ class Cluster:
     """Number of observable operations so far."""
     failed_polls: tuple[int, int] = (0, 0)
     """The number of operations when lanes began to poll, and the number of polls since."""
+    polling: Mask = field(init=False)
+    """The lanes that have polled since then."""
     last_loads: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """By lane and place of a load that others may change, the address and the value that it returned last."""
     idle_polls: NDArray[np.int64] = field(init=False)
@@ -168,6 +172,7 @@ class Cluster:
         self.status = np.where(self.lanes.exists, RUNNABLE, EXITED).astype(np.int8)
         self.iterations = np.zeros(count, np.int64)
         self.idle_polls = np.zeros(count, np.int64)
+        self.polling = np.zeros(count, np.bool_)
         self.convergence = Convergence(self.lanes.exists)
         self.async_writes = AsyncWrites(count)
         self.return_stacks = [[] for _ in range(count)]
@@ -311,8 +316,11 @@ class Cluster:
             return
         if self.effect_count != self.failed_polls[0]:
             self.failed_polls = self.effect_count, 0
+            self.polling[:] = False
         self.failed_polls = self.effect_count, self.failed_polls[1] + 1
-        if self.failed_polls[1] <= MAX_FAILED_POLLS:
+        self.polling[lanes] = True
+        others_run = ((self.status == RUNNABLE) & ~self.polling).any()
+        if self.failed_polls[1] <= (MAX_FAILED_POLLS if others_run else MAX_POLLS_OF_ALL):
             return
         if self.deferred_swaps:
             self.force_swaps()

@@ -307,6 +307,7 @@ def test_both_says_which_engines_it_asked(file: Path, capsys: pytest.CaptureFixt
     assert "by the protocol, explicit and z3 engines" in run(capsys, "--engine", "both", "-v", str(file))[1]
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_many_files_on_two_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for k in range(4):
         (tmp_path / f"t{k}.litmus").write_text(RACE if k == 2 else CLEAN)
@@ -315,6 +316,7 @@ def test_many_files_on_two_processes(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [r["verdict"] for r in json.loads(out)["results"]] == ["proved", "proved", "finding", "proved"]
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_time_limits_hold_while_a_wide_sketch_is_prepared(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     roles = "worker@cluster 0..9, cta 0..17, lane 0"
     file.write_text(CLEAN.replace("P@cta 0", roles).replace("dst[16]", "dst[4096]"))

@@ -116,6 +116,7 @@ def test_what_shows_beyond_the_numbers_that_are_tried_is_not_proved(kinds: dict[
         assert "(line " in found.reason
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_buffer_that_does_not_grow_with_the_rounds() -> None:
     small = {**LAUNCH["params"], "source": {"buffer": 256 * 10}, "rounds": "any"}
     found = ptx.check(ring(), {**LAUNCH, "params": small})

@@ -129,6 +129,7 @@ def test_several_launches_of_one_kernel() -> None:
         assert found.filled_once == names
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("rounds", "names"), [(4, ("global_smem",)), (5, ())])
 def test_a_ring_of_tensor_copies(rounds: int, names: tuple[str, ...]) -> None:
     """A producer warp of Gluon, whose ring has four stages."""

@@ -57,14 +57,17 @@ def answer(body: str, number: int = 2, ctas: int = 3, **more: Any) -> Answer:
     return check(HEAD + body, launches(number, ctas, **more))
 
 
-@pytest.mark.parametrize(
-    "reset", [RESET, "atom.relaxed.gpu.global.exch.b32 %r6, [%a2], 0;", RESET.replace("relaxed.gpu.", "")]
-)
+RESETS = (RESET, "atom.relaxed.gpu.global.exch.b32 %r6, [%a2], 0;", RESET.replace("relaxed.gpu.", ""))
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("reset", RESETS)
 @pytest.mark.parametrize("ctas", [3, 12])
 def test_the_last_block_of_each_launch_resets_the_counter(reset: str, ctas: int) -> None:
     assert answer(LAST.format(reset=reset), 3, ctas).verdict == "proved"
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_the_next_launch_finds_the_counter_as_it_was_left() -> None:
     """Without a reset nobody is the last one in the second launch; a reset to one makes the last but one go on."""
     assert answer(LAST.format(reset="")).verdict == "proved"
@@ -83,6 +86,7 @@ def test_a_barrier_that_is_not_reset_stops_the_next_launch() -> None:
     assert {f.kind for f in stuck.findings} == {"deadlock"}
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_launches_that_may_overlap_say_nothing_of_each_other() -> None:
     assert answer(LAST.format(reset=RESET), programmatic=True).verdict != "proved"
 

@@ -294,6 +294,7 @@ def test_no_number_contradicts_a_proof_for_every_number(seed: int) -> None:
     assert not compare(generate(Random(seed)).text).contradicted_by
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_random_sketches_are_proved_and_refuted() -> None:
     found = [compare(generate(Random(seed)).text, ()) for seed in range(FEW)]
     assert any(one.is_proved for one in found)

@@ -210,6 +210,7 @@ def test_a_smallest_number_is_kept_only_if_no_time_was_over(late: int) -> None:
         assert "no answer within 3 s" in (cut.reason or "")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_numbers_without_an_answer_are_told_and_cut() -> None:
     def answer(one: Program, _: float | None) -> Answer:
         large = len(one.threads[0].code) > 12

@@ -35,6 +35,7 @@ def about(text: str) -> Answer:
     return ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS))
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_sizes_without_an_error_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every_cta_count, "MOST", 3)
     monkeypatch.setattr(every_cta_count, "PATIENCE", 60.0)

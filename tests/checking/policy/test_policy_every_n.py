@@ -186,6 +186,7 @@ def codes(given: Answer) -> list[str]:
     return sorted({f.code for f in given.findings})
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_what_is_for_review_ends_no_search_for_errors() -> None:
     """Two arrive in every round of a stage whose mbarrier counts one: UB212 shows with two rounds, the race with 3."""
     given = about(RING.format(parity="(k/S)%2", fence=FENCE).replace("warp 1, lane 0", "warp 1..3, lane 0"))
@@ -201,6 +202,7 @@ BEHIND = """  cp.async.bulk.global.shared::cta.bulk_group [dst], [buf[0]], 16;
 """
 
 
+@pytest.mark.daily(one_of="late")
 def test_what_is_for_review_is_so_for_every_number() -> None:
     text = RING.removesuffix("}}\n") + BEHIND
     text = text.replace("src[4];", "src[4], dst[4];")
@@ -267,6 +269,7 @@ def test_larger_numbers_are_no_longer_looked_at_where_there_are_many_executions(
     assert codes(about(TWO)) == ["DEAD003"]
 
 
+@pytest.mark.daily(one_of="late")
 def test_what_an_engine_cannot_prove_is_unknown() -> None:
     program = parse(RING.format(parity="(k/S)%2", fence=FENCE), "any.litmus", every=True)
     given = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=0.5), "explicit")
@@ -301,6 +304,7 @@ P@cta 0..2, warp 0, lane 0 { for k in 0..N { atom.global.add.u32 r0, [g], 1; } }
 """
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody has said how much time there is."""
     monkeypatch.setattr(every_n, "PATIENCE", -1.0)
@@ -336,6 +340,7 @@ def test_a_number_at_which_something_turns_is_looked_at(
     assert number in looked
 
 
+@pytest.mark.daily(one_of="late")
 def test_a_number_that_a_proof_has_met_an_error_with_is_looked_at_early() -> None:
     program = parse(COUNTER, "any.litmus", every=True)
     looked: list[int] = []
@@ -352,6 +357,7 @@ def test_a_number_that_a_proof_has_met_an_error_with_is_looked_at_early() -> Non
     assert len(looked) == len(set(looked))
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not() -> None:
     program = parse(COUNTER, "any.litmus", every=True)
 
@@ -367,6 +373,7 @@ def test_numbers_that_were_followed_to_the_end_are_told_beside_one_that_was_not(
     )
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     program = parse(COUNTER, "any.litmus", every=True)
     asked: list[tuple[str, int]] = []

@@ -236,6 +236,7 @@ def test_what_is_not_followed_is_unknown(name: str) -> None:
     assert reason in (found.reason or "")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "code",
     [

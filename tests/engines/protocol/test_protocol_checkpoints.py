@@ -153,6 +153,7 @@ def restored(monkeypatch: pytest.MonkeyPatch, text: str, *, thorough: bool = Fal
     return count
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", [LOCK, PHASES], ids=["lock", "phases"])
 def test_restored_executions_are_replayed_ones(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert restored(monkeypatch, text, thorough=True) > 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.base.budget import processor_time
@@ -11,6 +11,7 @@ from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.litmus import parse
+from tests.samples import examples
 
 TWICE = """PTX twice
 { }
@@ -79,7 +80,7 @@ LONG = 10.0
 
 @pytest.mark.daily(least=0)
 @pytest.mark.parametrize("part", range(4))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(given=meetings())
 def test_whoever_may_wait_for_ever_is_found(part: int, all_tests: bool, given: tuple[list[Thread], list[int]]) -> None:
     threads, needed = given

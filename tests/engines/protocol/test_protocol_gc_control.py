@@ -25,6 +25,7 @@ def nothing_aside() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_what_was_there_is_set_aside_and_comes_back() -> None:
     before = gc.get_threshold()
     with collect_rarely():

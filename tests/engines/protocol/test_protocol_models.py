@@ -43,6 +43,7 @@ def test_names_and_order_make_no_difference(base: str) -> None:
         assert has_equivalent_checks(compile_model(made[1]))
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_findings_of_ones_own_leave_the_states() -> None:
     model = edited("flag ~empty range(unborn) \\ started as UB503", "")
     assert not has_equivalent_checks(compile_model(model))
@@ -78,6 +79,7 @@ P1@cta 0, warp 1, lane 0 {
 """
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_look_that_found_the_phase_open_stands_before_what_completes_it() -> None:
     test = parse(FAILED_LOOK, "look.litmus")
     assert engine_findings("protocol", test, load_model("ptx-9.0"), timeout=60).codes == {"RACE001"}
@@ -242,6 +244,7 @@ P1@cta 0, warp 1, lane 0 {
 """
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_an_operation_that_no_axiom_keeps_behind_the_initialisation_may_come_before_it() -> None:
     test = parse(INIT_BEHIND, "init.litmus")
     assert engine_findings("protocol", test, load_model("ptx-9.0"), timeout=60).codes == frozenset()
@@ -298,6 +301,7 @@ P1@cta 1 {
 """
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_stale_read_may_close_a_circle_of_two_earlier_writes() -> None:
     test = parse(STORE_BUFFERS, "store-buffers.litmus")
     model = edited("empty rmw & (", "irreflexive (po | fr)+; (po; fr) as Buffers empty rmw & (")
@@ -347,6 +351,7 @@ P1@cta 1 {
 """
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_circle_that_only_the_shipped_axioms_forbid_is_not_taken_for_forbidden() -> None:
     """Without a pattern that ends with the acquire itself both loads may see the stores behind them."""
     test = parse(LOAD_BUFFERS, "load-buffers.litmus")

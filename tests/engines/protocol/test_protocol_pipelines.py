@@ -108,6 +108,7 @@ OF_EVERY_DAY = {"as-many-as-are-deep", "what-is-in-no-group-yet"}
 """The cases that notice if copies become one whose groups a wait tells apart, or one of whose groups is open."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in OF_EVERY_DAY else pytest.mark.daily(least=0)) for n in ENDED]
 )

@@ -119,6 +119,7 @@ STATES = {
 }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("one", "two", "values"), STATES.values(), ids=STATES)
 def test_what_may_change_places_does(one: str, two: str, values: set[int]) -> None:
     text = f"PTX t\n{{ .global .u32 x; }}\na@cta 0 {{ {one} }}\nb@cta 1 {{ {two} }}\nlocations [x;]\n"

@@ -108,6 +108,7 @@ def meetings_of(random: Random) -> str:
     return "PTX meetings\n{ }\n" + "".join(threads)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_rounds_are_those_of_the_search() -> None:
     """On random programs with named barriers search and constraints find the same fillings."""
     random = Random(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcheck.frontend.litmus.expressions import parse_expression
@@ -11,6 +11,7 @@ from mcheck.frontend.litmus.lexer import Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.source import Source
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
+from tests.samples import examples
 
 # loosest first, as in C
 LEVELS = (
@@ -73,7 +74,7 @@ def trees(draw: st.DrawFn, depth: int = 4) -> tuple[str, int, int]:
     return f"{left} {op} {right}", operation(op, a, b), level
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(trees())
 def test_values(tree: tuple[str, int, int]) -> None:
     text, value, _ = tree

@@ -35,6 +35,7 @@ LOOP
 COPY = "  cp.async.bulk.global.shared::cta.bulk_group [g+AT], [s+AT], 16;\n  cp.async.bulk.commit_group;\n"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("copy", range(4, 8))
 def test_copies_in_flight_are_told_apart(copy: int) -> None:
     copies = "".join(COPY.replace("AT", str(16 * k)) for k in range(8))
@@ -61,6 +62,7 @@ def rows_of(rows: list[int]) -> list[tuple[int, ...]]:
     return [tuple(row >> k & 1 for row in rows) for k in range(64)]
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_where_few_events_would_go_a_look_at_some_rows_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 

@@ -286,6 +286,7 @@ def test_an_event_that_is_not_added_leaves_no_trace(seed: int) -> None:
             before[entry.thread] |= entry.bit
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.5", "sc"])
 def test_an_axiom_is_violated_whether_or_not_flags_are_asked_for(name: str) -> None:
     """By a trial of several events, of which each may order earlier ones; what comes after the trial is as before."""
