@@ -9,7 +9,7 @@ from mcheck.answers.left_open import is_question
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
-from mcheck.base.phrase import Actor, Lack, Phrase, Thing, plain, say
+from mcheck.base.phrase import Actor, Lack, Phrase, Thing, say
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
 from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
@@ -152,7 +152,7 @@ def _finding(
         severity=entry.severity(profile),
         said=said,
         accesses=accesses,
-        fixes=(entry.fix_for(plain(said)),),
+        fixes=(entry.fix_for(said),),
         section=entry.section_for(section),
         trace=trace,
     )

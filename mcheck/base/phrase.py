@@ -99,7 +99,14 @@ class OnlyIf:
     clause: Phrase
 
 
-Part = str | Site | Sites | Thing | Stage | Code | Aside | Actor | Lack | OnlyIf
+@dataclass(frozen=True, slots=True)
+class Case:
+    """No words, but which case of its finding a message is about: the catalogue has a fix for each ``name``."""
+
+    name: str
+
+
+Part = str | Site | Sites | Thing | Stage | Code | Aside | Actor | Lack | OnlyIf | Case
 Phrase = tuple[Part, ...]
 
 A_BARRIER = Code("a barrier")
@@ -139,6 +146,8 @@ def _plain(part: Part) -> str:
             return f"; only if {plain(part.clause)}"
         case Actor():
             return f"{part.thread}: "
+        case Case():
+            return ""
     return part
 
 

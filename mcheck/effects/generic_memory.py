@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mcheck.base.phrase import say
+from mcheck.base.phrase import Case, Phrase, say
 from mcheck.effects.effect import Access, Effect, Faults, Stored
 from mcheck.effects.operands import Operands
 from mcheck.effects.registry import defines_effect
@@ -132,10 +132,15 @@ def name_of(op: ops.WarpSync | ops.Collective) -> str:
     return "bar.warp.sync" if isinstance(op, ops.WarpSync) else op.op.partition(".")[0] + ".sync"
 
 
+def lane_left_out(mask: int, name: str) -> Phrase:
+    """The message if a mask lacks the lane that executes the instruction."""
+    return say("the member mask {} of {} leaves out the executing lane{}", f"{mask:#x}", name, Case("lane left out"))
+
+
 @defines_effect(ops.WarpSync, ops.Collective)
 def lane_collective(op: ops.WarpSync | ops.Collective, o: Operands, site: Site) -> Effect:
     """The executing lane is one of the mask (9.7.13.2, 9.7.13.9 to 9.7.13.14); the result is the mask."""
     mask, faults = o.number("mask") & FULL_MASK, Faults()
     inside = bool(mask >> site.place.lane & 1)
-    faults.require(inside, "UB109", f"the member mask {mask:#x} of {name_of(op)} leaves out the executing lane")
+    faults.require(inside, "UB109", lane_left_out(mask, name_of(op)))
     return Effect(faults=faults.all(), result=mask)

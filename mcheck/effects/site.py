@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import field
 
-from mcheck.base.phrase import Phrase, say
+from mcheck.base.phrase import Case, Phrase, say
 from mcheck.base.records import dataclass
 from mcheck.effects.effect import Effect, Faults
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
@@ -95,10 +95,10 @@ class Site:
         number = (address - SHARED_BASE) // SHARED_WINDOW
         return next(cta.rank for cta in self.layout.ctas if cta.number == number)
 
-    def no_rank(self, rank: int) -> str:
+    def no_rank(self, rank: int) -> Phrase:
         """The message if the cluster has no CTA of a rank (``in_rank`` returns ``None``)."""
         alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is a cluster of its own"
-        return f"the cluster has no CTA of rank {rank}{alone}"
+        return say("the cluster has no CTA of rank {}{}{}", str(rank), alone, Case("no such rank"))
 
     # --- checks -------------------------------------------------------------------------------------------
 
@@ -112,7 +112,9 @@ class Site:
         if instance is None:
             return None
         if instance.object.gpus is not None and self.cta.gpu not in instance.object.gpus:
-            faults.add("UB108", say("{} is not visible to GPU {}", instance.thing(), str(self.cta.gpu)))
+            faults.add(
+                "UB108", say("{} is not visible to GPU {}{}", instance.thing(), str(self.cta.gpu), Case("other GPU"))
+            )
             return None
         if instance.object.copies:
             only = "a multimem address, which only multimem instructions access"
@@ -129,7 +131,7 @@ class Site:
         if instance is None:
             return None
         if not instance.object.copies or form.distance is None:
-            faults.add("UB111", say("{} is not a multimem address", instance.thing()))
+            faults.add("UB111", say("{} is not a multimem address{}", instance.thing(), Case("plain address")))
             return None
         return self.at(address)
 
@@ -174,7 +176,9 @@ class Site:
         if there is not None and window != "cluster" and there != self.cta:
             faults.add("UB108", say("{} is in the shared memory of another CTA", instance.thing()))
         elif there is not None and not self.in_cluster(there):
-            faults.add("UB108", say("{} is in the shared memory of another cluster", instance.thing()))
+            faults.add(
+                "UB108", say("{} is in the shared memory of another cluster{}", instance.thing(), Case("other cluster"))
+            )
 
     def check_object_space(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
         """UB105 or UB108 unless the bytes of an asynchronous operation are where it says: global memory, the shared
@@ -202,12 +206,14 @@ class Site:
         self.check_alignment(faults, address, 8, "address")
         there = instance.cta
         if instance.object.space != "shared" or there is None:
-            faults.add("UB204", "the mbarrier object is not in shared memory")
+            faults.add("UB204", ("the mbarrier object is not in shared memory", Case("other space")))
             return None
         if own and there != self.cta:
             faults.add("UB204", "the mbarrier object is not in the shared memory of the executing CTA")
         elif not self.in_cluster(there):
-            faults.add("UB204", "the mbarrier object is in the shared memory of another cluster")
+            faults.add(
+                "UB204", ("the mbarrier object is in the shared memory of another cluster", Case("other cluster"))
+            )
         return address
 
 

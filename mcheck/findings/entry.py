@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
+from mcheck.base.phrase import Case, Phrase
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Fix, remedy
 
@@ -25,8 +28,8 @@ _DEFAULTS: Final = MappingProxyType(
 class Entry:
     """The catalogue entry of one stable code. ``name`` names the defect; codes are never reused.
 
-    ``explanation`` is the rule and its rationale, ``section`` its source, ``remedy`` the fix; ``remedies`` are fixes of
-    special cases, each with a part of the message that identifies the case. ``bad`` and ``good`` are programs in block
+    ``explanation`` is the rule and its rationale, ``section`` its source, ``remedy`` the fix; ``remedies`` are those of
+    special cases, which a message names (``mcheck.base.phrase.Case``). ``bad`` and ``good`` are programs in block
     form, or modules of CTAs of one thread if the block form cannot express them, launched with a ``grid`` of so many
     CTAs: the first has this finding, the second has no error. ``level`` is the severity under the profile ``ptx``;
     ``permissive`` replaces the default severity under that profile. ``continues``: the thread continues after the
@@ -41,7 +44,7 @@ class Entry:
     remedy: str
     bad: str
     good: str
-    remedies: tuple[tuple[str, str], ...] = ()
+    remedies: Mapping[str, str] = field(default_factory=dict)
     level: str = "error"
     permissive: str | None = None
     continues: bool = False
@@ -61,14 +64,15 @@ class Entry:
         """The fix of a finding of which nothing more is known."""
         return remedy(self.remedy)
 
-    def fix_for(self, message: str) -> Fix:
+    def fix_for(self, said: Phrase) -> Fix:
         """The fix of a finding with this message."""
-        return remedy(next((remedy for part, remedy in self.remedies if part in message), self.remedy))
+        named = (self.remedies.get(part.name) for part in said if isinstance(part, Case))
+        return remedy(next(filter(None, named), self.remedy))
 
     @property
     def all_remedies(self) -> str:
         """The fixes of all cases."""
-        return " ".join((self.remedy, *(remedy for _, remedy in self.remedies)))
+        return " ".join((self.remedy, *self.remedies.values()))
 
     @property
     def is_module_only(self) -> bool:

@@ -1,7 +1,7 @@
 """Parsing a page of the catalogue: a Markdown file with TOML front matter.
 
 ``+++`` lines enclose the TOML: ``name``, ``kind``, ``severity``, ``section``, and where they apply
-``permissive``, ``continues``, ``grid`` and ``[[fix]]`` tables (``when`` is part of a message, ``text`` the fix for it).
+``permissive``, ``continues``, ``grid`` and ``[fixes]``, the fixes of cases by their names.
 Then the explanation, and the sections Fix, Incorrect and Correct; the last two hold one fenced program each.
 """
 
@@ -35,7 +35,7 @@ def parse_page(text: str, code: str) -> Entry:
         explanation=form["explanation"],
         section=facts["section"],
         remedy=form["fix"],
-        remedies=tuple((fix["when"], fix["text"]) for fix in facts.get("fix", ())),
+        remedies=facts.get("fixes", {}),
         bad=form["bad"],
         good=form["good"],
         level=facts["severity"],

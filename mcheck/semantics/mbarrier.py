@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcheck.base.phrase import Case
 from mcheck.base.records import dataclass
 from mcheck.semantics.undefined import Misuse
 
@@ -209,11 +210,10 @@ def _check_arrivals(state: State, count: int, section: str) -> None:
     if not 1 <= count <= MAX_COUNT:
         raise Misuse("UB205", f"arrival count {count} is not in 1..{MAX_COUNT}", section)
     if count > state.pending:
-        raise Misuse(
-            "UB205",
-            f"{count} arrival{'' if count == 1 else 's'} in phase {state.phase}, which has {state.pending} pending",
-            section,
-        )
+        several = () if count == 1 else (Case("several arrivals"),)
+        arrivals = f"{count} arrival{'s' if several else ''}"
+        said = f"{arrivals} in phase {state.phase}, which has {state.pending} pending"
+        raise Misuse("UB205", (said, *several), section)
 
 
 def _arrive_on(state: State, count: int, no_complete: bool, section: str) -> Step:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import mcheck
 from mcheck.base.errors import InputError
+from mcheck.base.phrase import Case
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
 from mcheck.findings.finding import KINDS, SEVERITIES
+from mcheck.findings.fix_words import text_of
 from mcheck.frontend.litmus import parse
 from mcheck.frontend.ptx.reader import parse_module
 
@@ -79,6 +83,19 @@ def test_severities(entry: Entry) -> None:
 )
 def test_severity_of(code: str, severities: list[str]) -> None:
     assert [catalogue.severity(code, profile) for profile in ("strict", "ptx", "permissive")] == severities
+
+
+def test_cases_that_messages_name_have_their_fixes() -> None:
+    root = Path(mcheck.__file__).parent
+    named = {name for path in root.rglob("*.py") for name in re.findall(r'\bCase\("([^"]*)"\)', path.read_text())}
+    assert named == {case for entry in catalogue.all() for case in entry.remedies}
+
+
+def test_the_fix_of_a_case() -> None:
+    entry = catalogue.get("UB204")
+    for case, text in entry.remedies.items():
+        assert text_of((entry.fix_for(("the mbarrier object is elsewhere", Case(case))),)) == text
+    assert text_of((entry.fix_for(("the mbarrier object is not there", Case("no such rank"))),)) == entry.remedy
 
 
 def test_lookup() -> None:

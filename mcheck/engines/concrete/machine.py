@@ -13,7 +13,7 @@ from random import Random
 from typing import TypeVar
 
 from mcheck.base.errors import Unsupported
-from mcheck.base.phrase import Phrase, plain, say
+from mcheck.base.phrase import Phrase, say
 from mcheck.effects.dispatch import effect_of
 from mcheck.effects.effect import Effect
 from mcheck.effects.operands import Operands, evaluate_operands
@@ -226,7 +226,7 @@ class Machine:
             severity=entry.severity(self.profile),
             said=said,
             accesses=accesses,
-            fixes=(entry.fix_for(plain(said)),),
+            fixes=(entry.fix_for(said),),
             section=section or entry.section,
         )
         if finding not in self.findings:

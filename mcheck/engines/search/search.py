@@ -19,6 +19,7 @@ from mcheck.answers.verdict_rules import makes_undefined
 from mcheck.answers.witnesses import FlagReport, flag_findings, misstep_finding, misuse_finding
 from mcheck.base.budget import Limit
 from mcheck.base.errors import UnknownData, Unsupported
+from mcheck.base.phrase import Phrase
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import tape_of
@@ -471,7 +472,7 @@ class Run(ABC):
         return bool(missteps)
 
     def _show_misuse(
-        self, prepared: Prepared, candidate: Candidate, misuse: tuple[str, str, Uid], note: str
+        self, prepared: Prepared, candidate: Candidate, misuse: tuple[str, str | Phrase, Uid], note: str
     ) -> Finding:
         """Reports a misuse, or a remark, once for each source location."""
         finding = misuse_finding(prepared, misuse, self.profile)

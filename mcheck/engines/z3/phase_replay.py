@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mcheck.base.errors import InternalError
+from mcheck.base.phrase import Phrase
 from mcheck.engines.z3.clauses import FALSE, Clauses, Side
 from mcheck.engines.z3.mbarrier_constraints import Mbarrier
 from mcheck.engines.z3.symbolic_choices import Mishap, Token, True_, open_choice
@@ -144,7 +145,9 @@ class Phases:
 
     def _replayed(
         self, uids: list[Uid], true: True_
-    ) -> tuple[dict[Uid, Record], tuple[str, str, Uid] | None, mbarrier_phases.Machine, mbarrier_phases.Beliefs]:
+    ) -> tuple[
+        dict[Uid, Record], tuple[str, str | Phrase, Uid] | None, mbarrier_phases.Machine, mbarrier_phases.Beliefs
+    ]:
         """Runs the state machine on these operations in this order.
 
         Returns a record of each, the misuse that stops it or the final state, and the states that waits assume to have.
@@ -172,7 +175,7 @@ class Phases:
             if outcome is None:
                 raise InternalError("the solver lets a wait go on that has another answer")
             if isinstance(outcome, Misuse):
-                return records, (outcome.code, str(outcome), uid), None, beliefs
+                return records, (outcome.code, outcome.message, uid), None, beliefs
             state, record = outcome
             life = record.life
             records[uid] = record
@@ -190,7 +193,7 @@ class Phases:
         ]
         return suppositions[0]
 
-    def _compare(self, true: True_, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
+    def _compare(self, true: True_, records: dict[Uid, Record], misuse: tuple[str, str | Phrase, Uid] | None) -> None:
         """Checks that the solution and the replay agree on every operation and every pair."""
         o = self.object
         blamed = next(((code, uid) for code, uid, x in self.missteps() if true(x)), None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event
@@ -32,8 +33,8 @@ class Option:
     not_co: tuple[Pair, ...] = ()
     source: int = -1
     results: tuple[tuple[Uid, int], ...] = ()
-    misstep: tuple[str, str, Uid] | None = None
-    remarks: tuple[tuple[str, str, Uid], ...] = ()
+    misstep: tuple[str, str | Phrase, Uid] | None = None
+    remarks: tuple[tuple[str, str | Phrase, Uid], ...] = ()
     phases: tuple[tuple[Uid, int], ...] = ()
     beliefs: tuple[tuple[Uid, int | frozenset[int]], ...] = ()
 

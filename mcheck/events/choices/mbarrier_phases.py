@@ -13,6 +13,7 @@ from functools import partial
 from itertools import product
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.choices import mbarrier_tokens
@@ -53,7 +54,7 @@ class _Search:
     steps: list[list[Step]]
     deadline: Callable[[], None]
     goes_on: Callable[[str, Op], bool]
-    found: dict[object, tuple[dict[Uid, Record], tuple[str, str, Uid] | None, dict[Uid, Belief]]] = field(
+    found: dict[object, tuple[dict[Uid, Record], tuple[str, str | Phrase, Uid] | None, dict[Uid, Belief]]] = field(
         default_factory=dict
     )
     budget: int = MAX_STEPS
@@ -234,7 +235,7 @@ def _explore(
             left = True
             believed = {**beliefs, **list_beliefs(step, belief, outcome)}
             if isinstance(outcome, Misuse):
-                _note(search, records, (outcome.code, str(outcome), step.event.uid), believed)
+                _note(search, records, (outcome.code, outcome.message, step.event.uid), believed)
                 if state is None or not search.goes_on(outcome.code, step.event.op):
                     continue
                 outcome = state, record_without_effect(step.what, state, life)
@@ -281,7 +282,7 @@ def find_unannounced_bytes(records: dict[Uid, Record], end: Machine) -> machine.
     return next((state for state in left if state is not None and state.tx < 0), None)
 
 
-def over_delivery(state: machine.State, uid: Uid) -> tuple[str, str, Uid]:
+def over_delivery(state: machine.State, uid: Uid) -> tuple[str, str | Phrase, Uid]:
     """The misuse of an object that is left with bytes that were not announced."""
     return "UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", uid
 
@@ -455,7 +456,7 @@ def _pair(
 
 
 def _note(
-    search: _Search, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None, suppositions: Beliefs
+    search: _Search, records: dict[Uid, Record], misuse: tuple[str, str | Phrase, Uid] | None, suppositions: Beliefs
 ) -> None:
     beliefs = resolve_beliefs(suppositions, records)
     if beliefs is None:

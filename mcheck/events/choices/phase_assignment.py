@@ -13,6 +13,7 @@ It gives the base relations
 
 from __future__ import annotations
 
+from mcheck.base.phrase import Phrase
 from mcheck.base.records import dataclass
 from mcheck.events.choices.candidate import Option
 from mcheck.events.choices.mbarrier_tokens import Belief
@@ -60,7 +61,7 @@ def option_of(
     s: Structure,
     members: Members,
     records: dict[Uid, Record],
-    misuse: tuple[str, str, Uid] | None,
+    misuse: tuple[str, str | Phrase, Uid] | None,
     beliefs: dict[Uid, Belief],
 ) -> Option:
     """The base relations of an assignment."""
@@ -127,7 +128,7 @@ def find_dependent_operations(s: Structure, event: Event) -> list[int]:
     ]
 
 
-def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str, Uid], ...]:
+def _unwaited(taken: list[tuple[Event, int, Record]]) -> tuple[tuple[str, str | Phrase, Uid], ...]:
     """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
     seen = {(r.life, r.phase - 1) for e, _, r in taken if e.mbarrier and e.mbarrier.kind == "wait" and r.result}
     out = []

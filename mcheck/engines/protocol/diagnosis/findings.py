@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mcheck.answers.step_text import step_of
-from mcheck.base.phrase import plain
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.diagnosis.unknown_waits import explain_unknown_waits
 from mcheck.engines.protocol.execution.machine import Machine
@@ -46,7 +45,7 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         severity=entry.severity(profile),
         said=(*problem.said, *explain_unknown_waits(m, problem)),
         accesses=problem.accesses,
-        fixes=with_cycle(problem.fixes or (entry.fix_for(plain(problem.said)),), problem),
+        fixes=with_cycle(problem.fixes or (entry.fix_for(problem.said),), problem),
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
         waits=problem.waits,

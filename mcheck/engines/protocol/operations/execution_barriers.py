@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
-from mcheck.base.phrase import say
+from mcheck.base.phrase import Phrase, say
 from mcheck.cat.tags import Tag
+from mcheck.effects.generic_memory import lane_left_out, name_of
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
 from mcheck.engines.protocol.execution.machine import Machine
@@ -48,9 +49,9 @@ def execute_barrier(m: Machine, agent: Agent, op: Op) -> None:
     _arrive(m, agent, op, barrier, count, "red" if op.kind == "red" else "plain", op.kind != "arrive", op.aligned)
 
 
-def _stop(m: Machine, agent: Agent, op: Op, code: str, text: str) -> None:
+def _stop(m: Machine, agent: Agent, op: Op, code: str, said: str | Phrase) -> None:
     """Report undefined behaviour and stop the agent."""
-    m.report_problem(code, text, agent, op)
+    m.report_problem(code, said, agent, op)
     raise Undefined
 
 
@@ -300,7 +301,7 @@ def execute_warp_sync(m: Machine, agent: Agent, op: Op) -> None:
                 tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False)
             ]
             raise Split(groups)
-        _stop(m, agent, op, "UB109", f"the member mask {mask:#x} of bar.warp.sync leaves out the executing lane")
+        _stop(m, agent, op, "UB109", lane_left_out(mask, name_of(op)))
     place = threads[agent.threads[0]].place
     key = ("warp", place.cta.number, place.warp, mask)
     barrier = m.barriers.get(key)
