@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
@@ -201,10 +202,19 @@ class RecordedModule(pytest.Module):
         assert session is not None
         found: list[pytest.Item | pytest.Collector] = []
         with session.recording.collect() as launches, outcome(session.tensors) as record:
-            found += super().collect()
+            found += (item for item in super().collect() if not self._is_helper(item))
         if launches:
             found.append(ModuleLaunches.from_parent(self, name="launches", launches=launches, record=record))
         return found
+
+    def _is_helper(self, item: pytest.Item | pytest.Collector) -> bool:
+        """Whether it is a function of a script, called test though it takes arguments that no fixture gives it."""
+        patterns = self.config.getini("python_files")
+        if not isinstance(item, pytest.Function) or any(fnmatch(self.path.name, pattern) for pattern in patterns):
+            return False
+        about = item._fixtureinfo  # noqa: SLF001 - pytest says it nowhere else
+        given = {"request", *about.name2fixturedefs, *(item.callspec.params if hasattr(item, "callspec") else ())}
+        return not given.issuperset(about.argnames)
 
 
 class ModuleLaunches(pytest.Item):

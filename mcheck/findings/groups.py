@@ -79,8 +79,12 @@ def causes(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 
 def reads_before_first_fill(finding: Finding) -> bool:
-    """Whether the fix is to wait for the copy that is the first to fill what is read."""
-    return any(isinstance(step, Await) and step.first for fix in finding.fixes for step in fix.steps)
+    """Whether the fix is to wait for the copy that fills what is read before, perhaps by the right parity."""
+    steps = [step for fix in finding.fixes for step in fix.steps]
+    if any(isinstance(step, Await) and step.first for step in steps):
+        return True
+    corrected = any(isinstance(step, Change) and step.what is Property.PARITY for step in steps)
+    return corrected and finding.code == "RACE003" and [a.access for a in finding.accesses] == ["read", "write"]
 
 
 def overwritten_while_read(finding: Finding) -> bool:

@@ -125,7 +125,7 @@ def _stands_for(members: Sequence[Finding], group: Group) -> str:
     parts = {part.stage if isinstance(part, Thing) else part for f in members for part in f.said}
     stages = sorted({(part.number, part.count) for part in parts if isinstance(part, Stage)})
     where = f"; stages {', '.join(str(n) for n, _ in stages)}" if len(stages) > 1 else ""
-    return f"{text} ({', '.join(threads)}{where}): --all shows each"
+    return f"{text} ({', '.join(threads)}{where})"
 
 
 def _by_number(name: str) -> tuple[object, ...]:

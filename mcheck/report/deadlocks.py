@@ -38,7 +38,7 @@ def describe_deadlock(finding: Finding) -> Phrase:
     for wait in waits[:MOST]:
         by = signallers.get(wait.bar) if wait.bar is not None and len(waits) > 1 else None
         still = say(", which {} ({}) has still to signal", by.signal, _crowd(by.threads)) if by is not None else ()
-        said.append(say("{} {} ({}){}", wait.site, wait.goal, wait.who, still))
+        said.append(say("{} ({}) {}{}", wait.site, wait.who, wait.goal, still))
     more = f"; and {len(waits) - MOST} more" if len(waits) > MOST else ""
     return say("deadlock: {}{}", join(said, "; ", "; "), more)
 

@@ -183,13 +183,11 @@ def tell(bug: Bug, texts: SourceText) -> Told:
     found = bug.finding
     told = _Lines(found, texts, places_shown(found, texts))
     notes = tuple(_notes(bug, told))
-    return Told(
-        sentence=told.sentence(),
-        primary=told.primary,
-        marks=tuple(told.marks(MOST_LINES - 1 - len(notes))),
-        notes=notes,
-        origin=told.origin,
-    )
+    marks = told.marks(MOST_LINES - 1 - len(notes))
+    if len(marks) < len(told.marks()) and bug.consequences and bug.stands_for:
+        notes = tuple(_notes(bug, told, in_one=True))
+        marks = told.marks(MOST_LINES - 1 - len(notes))
+    return Told(sentence=told.sentence(), primary=told.primary, marks=tuple(marks), notes=notes, origin=told.origin)
 
 
 def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:
@@ -199,16 +197,17 @@ def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:
     return told.primary, told.sentence()
 
 
-def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
-    """What stands below the places, with its title."""
+def _notes(bug: Bug, told: _Lines, *, in_one: bool = False) -> Iterator[tuple[str, str]]:
+    """What stands below the places, with its title; ``in_one``: what it stands for and what follows in one line."""
     found = bug.finding
     if states := barrier_states(found):
         yield "state", states
     fix = told.fix()
     if fix:
         yield "fix", fix
-    if bug.consequences:
-        yield "also", f"{', '.join(bug.consequences)} may follow from this"
+    effects = f"{', '.join(bug.consequences)} may follow from this" if bug.consequences else ""
+    if effects and not in_one:
+        yield "also", effects
     if use := value_use(found):
         yield "note", use
     for condition in found.conditions:
@@ -216,7 +215,7 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
     if evidence := find_evidence(found):
         yield "seen", evidence
     if bug.stands_for:
-        yield "places", bug.stands_for
+        yield "places", f"{bug.stands_for}{f'; {effects}' if in_one else ''}: --all shows each"
     if found.section:
         yield "rule", f"{found.spec.document}, {found.spec.section}; mcheck explain {found.code}"
 
@@ -244,7 +243,7 @@ class _Lines:
         access = next((a for a, span in accesses if span is self.primary and span is a.span), None)
         return f" (from {compiled_from(access)})" if access is not None and access.source else ""
 
-    def marks(self, room: int) -> list[Mark]:
+    def marks(self, room: int | None = None) -> list[Mark]:
         """The places with their labels, as many as fit into so many lines: each place takes two, each file one."""
         found = self._finding
         said = [(span, label(found, k)) for k, span in enumerate(self._shown[:MOST_MARKS]) if span is not None]
@@ -254,7 +253,7 @@ class _Lines:
         ]
         if len(marks) < MOST_MARKS and (more := self._wait()):
             marks.append(more)
-        while len(marks) > 1 and 2 * len(marks) + len({mark.span.path for mark in marks}) > room:
+        while room is not None and len(marks) > 1 and 2 * len(marks) + len({mark.span.path for mark in marks}) > room:
             marks.pop()
         return marks
 

@@ -39,13 +39,19 @@ def sentence(finding: Finding) -> Phrase:
         return cycle
     if reads_before_first_fill(finding):
         copy = operation(ends[1]).partition(" ")[2] or "copy"
-        return (f"{object_name(ends[0])} is read without waiting for the {copy} that fills it",)
+        said = f"{object_name(ends[0])} is read without waiting for the {copy} that fills it"
+        return _with_lack(said, finding)
     if len(ends) == 2 and ends[0].object and ends[1].object and finding.kind == "race":
         said = _overwritten(finding) or _race(finding.code, ends[0], ends[1])
         if said:
-            lack = next((part for part in finding.said if isinstance(part, Lack)), None)
-            return say("{}: {}", said, lack.clause) if lack is not None else (said,)
+            return _with_lack(said, finding)
     return tuple(_actor(part, behind) for part, behind in zip_longest(finding.said, finding.said[1:], fillvalue=""))
+
+
+def _with_lack(said: str, finding: Finding) -> Phrase:
+    """A sentence with what is wrong between the accesses, if that is known."""
+    lack = next((part for part in finding.said if isinstance(part, Lack)), None)
+    return say("{}: {}", said, lack.clause) if lack is not None else (said,)
 
 
 def _actor(part: Part, behind: Part) -> Part:

@@ -55,3 +55,29 @@ def test_a_stage_that_is_never_handed_back_has_no_wrong_parity(parities: tuple[i
     found = races(ring(*parities, given=False))
     assert found
     assert not any("parity" in f.missing and "twice" in f.missing for f in found)
+
+
+def test_a_first_wait_for_parity_1_is_named() -> None:
+    found = races(ring(1, 0))
+    early = [f for f in found if "waits for the phase before the first one of full@0" in f.message]
+    assert early
+    for race in early:
+        (step,) = race.fixes[0].steps
+        assert isinstance(step, Change)
+        assert (step.what, step.old, step.new) == (Property.PARITY, "1", "0")
+
+
+ANNOUNCED = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;"
+ARRIVE = "  mbarrier.arrive.shared::cta.b64 _, [full];\n"
+
+
+def test_a_wait_for_the_second_phase_is_no_early_one() -> None:
+    """The first phase is over without a copy, the second one too where no bytes are announced."""
+    reader = f"}}\nQ@cta 0 {{\n  bar.sync 0;\n{WAIT.format('full', 1)}{READ}}}\n"
+    first = ARRIVE + WAIT.format("full", 0) + "  bar.sync 0;\n"
+    right = HEAD.replace("  bar.sync 0;\n", first) + COPY + reader
+    case = Case("rounds.litmus", text=right)
+    assert check_case(case, Settings(engine="protocol"), Options()).verdict == "proved"
+    found = races(right.replace(ANNOUNCED, "mbarrier.arrive.shared::cta.b64 _, [full];"))
+    assert found
+    assert not any("before the first one" in f.message for f in found)

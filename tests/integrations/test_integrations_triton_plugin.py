@@ -203,6 +203,28 @@ def test_launches_of_an_import_and_of_a_fixture_count(project: Path) -> None:
     assert "test_kernels.py::launches FAILED" in done.stdout
 
 
+HELPERS = """
+def test_shape(rows, columns):
+    launch("good", rows)
+
+def test_nothing():
+    pass
+
+for rows in (1, 2):
+    test_shape(rows, 8)
+"""
+
+
+def test_functions_of_a_script_that_take_arguments_are_no_tests(project: Path) -> None:
+    """In a module of tests they are, and pytest says which fixture is missing."""
+    (project / "05-script.py").write_text(BEGIN + HELPERS)
+    done = run(project, HELPERS, "-v", "05-script.py", "test_kernels.py")
+    assert "05-script.py::launches PASSED" in done.stdout
+    assert "05-script.py::test_nothing PASSED" in done.stdout
+    assert "05-script.py::test_shape" not in done.stdout
+    assert "test_kernels.py::test_shape ERROR" in done.stdout
+
+
 TARGET = """
 CAPABILITY = standin.now.target
 

@@ -260,3 +260,27 @@ def test_backward():
 def test_a_backward_pass_launches_its_kernels(tmp_path: Path) -> None:
     done = run(tmp_path, BACKWARD)
     assert "1 test with 2 launches, 2 different: 2 proved" in done.stdout
+
+
+PROFILED = """
+import triton.profiler as proton
+
+@triton.jit
+def fill(out, BLOCK: tl.constexpr):
+    tl.store(out + tl.arange(0, BLOCK), 1.0)
+
+def test_profile():
+    proton.start("fills", hook="triton")
+    proton.deactivate()
+    fill[(1,)](torch.empty(128, device="cuda"), BLOCK=128)
+    proton.finalize()
+    import triton.profiler.viewer as viewer
+    tree, metrics = viewer.parse(["time/ms"], "fills.hatchet")
+    assert False, "there is no profile"
+"""
+
+
+def test_a_profile_is_one_of_the_numbers_that_are_not_computed(tmp_path: Path) -> None:
+    done = run(tmp_path, PROFILED)
+    assert "PASSED test_kernels.py::test_profile" in done.stdout
+    assert "1 test ended early, at a number that no kernel has computed: the profile of kernels" in done.stdout

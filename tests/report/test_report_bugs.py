@@ -150,8 +150,8 @@ def checked_text(text: str) -> Result:
 def test_a_deadlock_names_its_cycle_and_the_state_of_its_barriers() -> None:
     text = text_of(checked_text(RING))
     assert (
-        "error[DEAD003]: deadlock: line 7 waits for phase 0 of `empty` (p), which line 13 (c) has still to signal; "
-        "line 12 waits for phase 0 of `full` (c), which line 8 (p) has still to signal"
+        "error[DEAD003]: deadlock: line 7 (p) waits for phase 0 of `empty`, which line 13 (c) has still to signal; "
+        "line 12 (c) waits for phase 0 of `full`, which line 8 (p) has still to signal"
     ) in text
     assert "= state: `empty` is in phase 0, has 0 of 1 arrivals; `full` is in phase 0, has 0 of 1 arrivals" in text
 

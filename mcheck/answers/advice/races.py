@@ -9,6 +9,7 @@ from mcheck.answers.advice.completion_waits import (
     suggest_completion_wait,
     suggest_wait_for_first_fill,
 )
+from mcheck.answers.advice.early_waits import find_early_wait
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of, site_of
 from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
 from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
@@ -54,9 +55,9 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     narrow = find_narrow_scopes(g) if code == "RACE010" else []
     if narrow:
         return Advice(tuple(map(suggest_scope, narrow)), join([*map(explain_narrow_scope, narrow)], "; ", "; "))
-    repeated = find_repeated_wait(g) if code == "RACE003" else None
-    if repeated is not None:
-        return Advice((repeated.fix,), repeated.lack)
+    wrong = find_repeated_wait(g) or find_early_wait(g) if code == "RACE003" else None
+    if wrong is not None:
+        return Advice((wrong.fix,), wrong.lack)
     return Advice((_suggest_order_or_fence(g, code),))
 
 

@@ -60,7 +60,7 @@ def find_repeated_wait(g: ExecutionGraph) -> RepeatedWait | None:
     used = max((step for step in same if step <= told), default=None)
     if used is None:
         return None
-    waits = [(e.step, op) for e in before if (op := _wait_for(e, signalled.value)) is not None]
+    waits = [(e.step, op) for e in before if (op := wait_for(e, signalled.value)) is not None]
     first = next((op for step, op in reversed(waits) if step < used), None)
     again = next((op for step, op in waits if step > used), None)
     if first is None or again is None or first.parity != again.parity or not isinstance(again.parity, Const):
@@ -68,7 +68,7 @@ def find_repeated_wait(g: ExecutionGraph) -> RepeatedWait | None:
     return RepeatedWait(g.thing_at(signalled.value), again.parity.value, site_of(again))
 
 
-def _wait_for(step: Step, address: int) -> ops.MbarrierWait | None:
+def wait_for(step: Step, address: int) -> ops.MbarrierWait | None:
     """The wait for a known parity of the mbarrier at an address, through any window, if a step is one."""
     op = ops.performed_operation(step.op)
     if not isinstance(op, ops.MbarrierWait) or not isinstance(op.address, Const) or not isinstance(op.parity, Const):

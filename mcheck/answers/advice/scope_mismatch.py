@@ -86,9 +86,15 @@ def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) ->
 
 def explain_narrow_scope(narrow: NarrowScope) -> Phrase:
     """A clause that names the scope that is too narrow, for the message of a finding."""
-    parts = [say("{} has scope .{}", _named(op), scope_of(op) or "") for op in narrow.at_fault]
-    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.needed_scope]
-    return say("{}, but the other thread is in {}", join(parts, " and "), far)
+    by_scope: dict[str, list[Phrase]] = {}
+    for op in narrow.at_fault:
+        by_scope.setdefault(scope_of(op) or "", []).append(_named(op))
+    parts = [
+        say("{} {} scope .{}", join(named), "has" if len(named) == 1 else "have", scope)
+        for scope, named in by_scope.items()
+    ]
+    far = {"cluster": "in another CTA of the cluster", "gpu": "in another cluster", "sys": "on another GPU"}
+    return say("{}, but the other thread is {}", join(parts), far[narrow.needed_scope])
 
 
 def suggest_scope(narrow: NarrowScope) -> Fix:
@@ -106,9 +112,7 @@ def _spelled(op: Op, scope: str) -> str:
     """The spelling of an operation with another scope; ``membar`` has own names for scopes, none for clusters."""
     if text_of(op).startswith("membar"):
         return "membar.sys" if scope == "sys" else "membar.gl"
-    if getattr(ops.performed_operation(op), "sem", "") == "relaxed":
-        return f".relaxed.{scope}"
-    return f".{'acquire' if acquires(op) and not releases(op) else 'release'}.{scope}"
+    return f".{getattr(ops.performed_operation(op), 'sem', 'relaxed')}.{scope}"
 
 
 def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) -> Fix | None:
@@ -127,9 +131,6 @@ def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) ->
 
 
 def _named(op: Op) -> Phrase:
-    """An instruction and its line, the operands for those who ask."""
-    words = text_of(op).split(" ")
-    last = next((k for k, word in enumerate(words) if "." in word), 0) + 1
-    operands = Aside("".join(f" {word}" for word in words[last:]))
-    at = say(" at {}", Site(op.span.line, op.span.column)) if op.span is not None else ()
-    return say("'{}{}'{}", " ".join(words[:last]), operands, at)
+    """An instruction by its line, what it is for those who ask."""
+    text = f"'{text_of(op)}'"
+    return (text,) if op.span is None else (Aside(f"{text} at "), Site(op.span.line, op.span.column))

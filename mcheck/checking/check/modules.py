@@ -23,6 +23,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, LaunchText, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import answer_case, stem_of
+from mcheck.frontend.cuda.compiled import rename_parameters
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
@@ -91,8 +92,7 @@ class ModuleInquiry:
 
     def prepare(self, subject: ModuleText, settings: Settings) -> LaunchedModule:
         """The module with the kernels that are launched."""
-        module = reader.parse_module(subject.source, subject.path)
-        module = replace(module, signatures=find_signatures(module))
+        module = _with_source_names(reader.parse_module(subject.source, subject.path), subject.source)
         given = build_launches(module, subject.described)
         check_target(module)
         several = isinstance(given, LaunchSequence)
@@ -162,6 +162,22 @@ def _notes(described: LaunchDescription) -> Iterator[str]:
     """What the launch files leave out."""
     for one in (described, *described.launches):
         yield from one.notes
+
+
+def _with_source_names(module: Module, text: str) -> Module:
+    """The module with the declarations of its entries, if their sources are there, and with parameters that nvcc has
+    numbered named as in them. Lines stay what they are.
+    """
+    signatures = find_signatures(module)
+    names = {
+        entry: [said.name for said in signature.parameters]
+        for entry, signature in signatures.items()
+        if any(formal.name == f"{entry}_param_{k}" for k, formal in enumerate(module.functions[entry].parameters))
+    }
+    if names:
+        named = rename_parameters(text, lambda entry: names.get(entry.name, ()), module)
+        module = reader.parse_module(named, module.path)
+    return replace(module, signatures=signatures)
 
 
 def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:

@@ -192,8 +192,10 @@ def _expect(tokens: Tokens, found: Tail) -> None:
             dashed = f"'{word}-{tokens.texts[tokens.at + 1]}'"
             words = ("pass", "fail", "clean", *KINDS)
             hint = "write expect clean if there is no error at all"
+            first = tokens.at - 1
+            tokens.at += 2
             raise problem(
-                "LIT079", tokens.span(tokens.at - 1), found=dashed, expected=f"one of {', '.join(words)}", hint=hint
+                "LIT079", tokens.span_since(first), found=dashed, expected=f"one of {', '.join(words)}", hint=hint
             )
         if not (tokens.accept("|") or tokens.accept(",")):
             break

@@ -19,6 +19,8 @@ LANGUAGES = {
 }  # fmt: skip
 """The languages that herd and Dartagnan name in the first line of their tests."""
 _OTHER = re.compile(rf"({'|'.join(LANGUAGES)})[ \t]+[A-Za-z0-9_.+-]+[ \t]*(?=[\n\"{{])", re.ASCII | re.IGNORECASE)
+_PYTHON = re.compile(r"^[ \t]*(?:@(?:triton|gluon)\.jit|import triton\b|from triton\b)", re.MULTILINE)
+_CUDA = re.compile(r"\b__(?:global|device|shared)__\b|^[ \t]*#include\b", re.MULTILINE)
 _BRACE = re.compile(r'"[^"]*"|\{')
 _BRACES = re.compile(r"[{}]")
 _INCLUDE = re.compile(r'(\binclude[ \t]+)("[^"\n]*")')
@@ -64,8 +66,10 @@ def parse_header(source: Source) -> Header:
                 "LIT086", source.span(start, len(other[1])), language=language, expected="PTX name", hint=hint
             )
         module = clean.startswith(".version", start)
-        hint = "to check a PTX module, name the file .ptx" if module else "the first line is 'PTX' and a name"
-        raise problem("LIT006", source.span(start), expected="PTX name", hint=hint)
+        meant = "to check a PTX module, name the file .ptx" if module else _which_command(source)
+        raise problem(
+            "LIT006", source.span(start), expected="PTX name", hint=meant or "the first line is 'PTX' and a name"
+        )
     brace = next((m for m in _BRACE.finditer(clean, first.end()) if m[0] == "{"), None)
     if brace is None:
         quote = clean.find('"', first.end())
@@ -130,7 +134,17 @@ def is_table(source: Source, end: int) -> bool:
         "LIT050",
         source.span(min(offset, max(len(source.clean.rstrip()) - 1, 0))),
         expected="a row such as 'P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;' or a role such as 'P0@cta 0 { … }'",
+        hint=_which_command(source),
     )
+
+
+def _which_command(source: Source) -> str | None:
+    """What checks a source in another language that was taken for a litmus test."""
+    if _PYTHON.search(source.text):
+        return "this is Triton: pytest -p mcheck.triton FILE.py checks the kernels that a file or its tests launch"
+    if _CUDA.search(source.text):
+        return "this is CUDA C++: name the file .cu, and mcheck check compiles it and checks its kernels"
+    return None
 
 
 def strip_exec_comments(text: str) -> str:

@@ -108,7 +108,10 @@ class StatementParser:
             self._const(scope, steps)
             tokens.semicolon()
         elif text in ASSEMBLY and tokens.texts[tokens.at + 1] in ("volatile", "__volatile__", "("):
-            raise tokens.unexpected("a PTX instruction", ASSEMBLY_HINT)
+            error = tokens.unexpected("a PTX instruction", ASSEMBLY_HINT)
+            while tokens.kind != END and not (tokens.text == ")" and tokens.texts[tokens.at + 1] == ";"):
+                tokens.at += 1  # the semicolons in its quotes end no statement
+            raise error
         elif text in CUDA_FUNCTIONS and tokens.texts[tokens.at + 1] == "(":
             raise tokens.unexpected("a PTX instruction", f"{text} of CUDA C++ is {CUDA_FUNCTIONS[text]} in PTX")
         elif text == "while" and tokens.texts[tokens.at + 1] == "(":

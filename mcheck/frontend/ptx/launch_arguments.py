@@ -49,8 +49,9 @@ def _name(entry: Function, key: str, node: Node, signature: Signature | None) ->
     names = [parameter.name for parameter in entry.parameters]
     if key in names:
         return key
-    if key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(names):
-        return names[int(key)]
+    number = key.removeprefix(f"{entry.name}_param_")  # the name that nvcc gives it, where it has its own again
+    if number.isascii() and number.isdigit() and len(number) < 6 and int(number) < len(names):
+        return names[int(number)]
     sources = [] if signature is None else [parameter.name for parameter in signature.parameters]
     if key in sources:
         return names[sources.index(key)]

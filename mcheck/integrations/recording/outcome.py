@@ -12,8 +12,8 @@ from mcheck.integrations.recording.tally import TestRecord
 class NumbersNotComputed(BaseException):
     """The program asks for a number that no kernel has computed. No ``except Exception`` of a test catches it."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} of a tensor whose numbers were not computed: no kernel is run")
+    def __init__(self, what: str, of: str = "of a tensor whose numbers were not computed") -> None:
+        super().__init__(f"{what} {of}: no kernel is run")
 
 
 class Assumptions(Protocol):

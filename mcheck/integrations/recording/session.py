@@ -11,6 +11,7 @@ from mcheck.integrations.recording.backward import walked
 from mcheck.integrations.recording.cuda_interface import presented
 from mcheck.integrations.recording.device_tensors import DeviceTensors
 from mcheck.integrations.recording.launches import Recording
+from mcheck.integrations.recording.profiling import unprofiled
 from mcheck.integrations.recording.targets import DEVICES
 from mcheck.integrations.recording.triton_driver import driving
 
@@ -30,6 +31,7 @@ class Session:
         with ExitStack() as stack:
             stack.enter_context(presented(self._device))
             stack.enter_context(walked())
+            stack.enter_context(unprofiled())
             stack.enter_context(self.tensors.active())
             stack.enter_context(driving(self._device, self.tensors, self.recording))
             stack.enter_context(choosing(self._autotune, self.tensors))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.check.source_places import locate_reasons
 from mcheck.frontend.ptx.module import SourceLine
+from mcheck.ptx import check
 
 WHAT = "the value that 'st.shared.u8 [_ZZ6splitkPKfS0_PfS1_PiiE4last], %rs1' stores depends on %ctaid"
 
@@ -19,3 +23,36 @@ def test_reasons_have_the_names_of_the_source() -> None:
     assert found.because[0].what == "k.cu:16 is not followed"
     assert locate_reasons((replace(reason, what="_Zebra is a name"),), lines)[0].what == "_Zebra is a name"
     assert locate_reasons((reason,), {}) == (reason,), "a module that no source was compiled to has its own names"
+
+
+MODULE = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry _Z5writePfi(.param .u64 _Z5writePfi_param_0, .param .u32 _Z5writePfi_param_1) .reqntid 64, 1, 1
+{
+  .reg .pred %p<2>; .reg .b32 %r<3>; .reg .b64 %rd<2>;
+  .loc 1 3 1
+  ld.param.u64 %rd1, [_Z5writePfi_param_0];
+  ld.param.u32 %r1, [_Z5writePfi_param_1];
+  mov.u32 %r2, %tid.x;
+  setp.ge.s32 %p1, %r2, %r1;
+  @%p1 ret;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+.file 1 "write.cu"
+"""
+SOURCE = "\n__global__ void write(float *out, int n) {\n  if (threadIdx.x < n) out[0] = threadIdx.x;\n}\n"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_parameters_have_the_names_of_the_source_if_it_is_there(tmp_path: Path, there: bool) -> None:
+    source, module = tmp_path / "write.cu", tmp_path / "write.ptx"
+    if there:
+        source.write_text(SOURCE)
+    module.write_text(MODULE.replace("write.cu", str(source)))
+    names = ("out", "n") if there else ("_Z5writePfi_param_0", "_Z5writePfi_param_1")
+    for given in (names, ("0", "1"), ("_Z5writePfi_param_0", "_Z5writePfi_param_1")):
+        launch = {"grid": 1, "params": {given[0]: {"buffer": 4}, given[1]: 64}}
+        (race,) = check(str(module), launch).findings
+        assert {access.object for access in race.accesses} == {names[0]}

@@ -31,6 +31,22 @@ def test_inline_assembly(code: str) -> None:
     assert error.hint is not None
     assert "inside the quotes" in error.hint
     assert "nvcc -ptx" in error.hint
+    assert error.others == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("__global__ void k(int *x) { x[threadIdx.x] = 1; }\n", "name the file .cu"),
+        ("#include <cuda_runtime.h>\nint main() {}\n", "name the file .cu"),
+        ("PTX a\n{ x = 0; }\n__global__ void k(int *x) { *x = 1; }\n", "name the file .cu"),
+        ("import triton\n\n@triton.jit\ndef k(x):\n    pass\n", "pytest -p mcheck.triton FILE.py"),
+        ("PTX a\n{ x = 0; }\n@gluon.jit\ndef k(x):\n    pass\n", "pytest -p mcheck.triton FILE.py"),
+        ("a text\n", "the first line is 'PTX' and a name"),
+    ],
+)
+def test_a_source_in_another_language(text: str, says: str) -> None:
+    assert says in (refused(text).hint or "")
 
 
 def test_an_expectation_with_a_dash() -> None:
@@ -38,6 +54,8 @@ def test_an_expectation_with_a_dash() -> None:
     assert error.message == "unknown expectation 'race-free'"
     assert error.expected == "one of pass, fail, clean, race, undefined, deadlock"
     assert error.hint == "write expect clean if there is no error at all"
+    assert error.span is not None
+    assert error.span.length == len("race-free")
 
 
 def test_the_sizes_of_the_other_cache_operator() -> None:

@@ -253,3 +253,8 @@ def test_parameters_that_nvcc_has_numbered_are_named_by_their_places() -> None:
     assert caught.value.expected == "one of its parameters: parameter 0 (k_param_0), parameter 1 (k_param_1)"
     assert caught.value.hint is not None
     assert "--param 0=VALUE" in caught.value.hint
+
+
+def test_a_parameter_by_the_name_that_nvcc_gave_it() -> None:
+    assert params(PLAIN, k_param_1=3) == params(PLAIN, n=3)
+    assert "k_param_3" in refused(PLAIN, {**SHAPE, "params": {"k_param_3": 1}}).message

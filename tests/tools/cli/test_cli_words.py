@@ -124,7 +124,7 @@ def test_steps_and_pictures_write_ranges_as_findings_do(mcheck: Callable, writte
 
 def test_a_scope_that_is_too_narrow_is_named(mcheck: Callable, written: Callable) -> None:
     done = mcheck("run", written(NARROW), "--engine", "explicit")
-    assert "'fence.acq_rel.cta' at line 5 has scope .cta and 'fence.acq_rel.cta' at line 10 has scope .cta" in done.out
+    assert "handed over with too narrow a scope: line 5 and line 10 have scope .cta, but" in done.out
 
 
 def test_states_are_written_as_the_question_is(mcheck: Callable, written: Callable) -> None:

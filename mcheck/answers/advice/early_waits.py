@@ -1,0 +1,65 @@
+"""A first wait for parity 1, which an mbarrier whose phase 0 is not over lets through (9.7.13.15.16)."""
+
+from __future__ import annotations
+
+from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
+from mcheck.answers.advice.repeated_phases import wait_for
+from mcheck.base.phrase import Phrase, Site, Thing, say
+from mcheck.base.records import dataclass
+from mcheck.findings.fix import Change, Fix, IdleWait, Property
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.memory import SHARED_WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyWait:
+    """A wait at ``site`` for the phase of ``bar`` before the first one."""
+
+    bar: Thing
+    site: Site
+
+    @property
+    def lack(self) -> Phrase:
+        """What is wrong with it, as a clause of the message."""
+        return say("{} waits for the phase before the first one of {}", self.site, self.bar)
+
+    @property
+    def fix(self) -> Fix:
+        """Parity 0."""
+        change = Change(what=Property.PARITY, sites=(self.site,), new="0", old="1", subject=(self.bar,))
+        why = "while the first phase is not over, a wait for parity 1 returns at once"
+        label = "returns at once: parity 1 is that of the phase before the first one"
+        return Fix((change,), why=(why,)).noted(IdleWait(self.site, (label,)))
+
+
+def find_early_wait(g: ExecutionGraph) -> EarlyWait | None:
+    """The wait before a read that races with the copy meant for it, if it is for the phase before the first one.
+
+    It is the only wait of its thread for the mbarrier that the copy signals, and the copy is the first to signal it.
+    Until the read nobody but the thread that issues the copy arrives there, and that with the bytes: so phase 0 was not
+    over when the wait for parity 1 returned.
+    """
+    copy, access = (g.old, g.new) if g.old.asynchronous else (g.new, g.old)
+    signalled = getattr(copy.op, "mbar", None)
+    if access.asynchronous or access.write or not copy.asynchronous or not isinstance(signalled, Const):
+        return None
+    issue = g.steps[copy.position]
+    before = [e for e in g.own_steps(access.agent) if e.step < access.step]
+    waits = [op for e in before if (op := wait_for(e, signalled.value)) is not None]
+    others = [e for e in g.steps[: max(access.position, copy.position)] if e is not issue and e.signal < 0]
+    if any(not _only_announces(e, signalled.value, copy.agent) for e in others):
+        return None
+    if [wait.parity for wait in waits] != [Const(1)]:
+        return None
+    return EarlyWait(g.thing_at(signalled.value), site_of(waits[0]))
+
+
+def _only_announces(step: Step, address: int, issuer: int) -> bool:
+    """Whether a step leaves the mbarrier at an address alone, or is the ``issuer`` that announces bytes there."""
+    op = ops.performed_operation(step.op)
+    if isinstance(op, ops.MbarrierArrive):
+        same = not isinstance(op.address, Const) or (op.address.value - address) % SHARED_WINDOW == 0
+        return not same or (step.agent == issuer and op.tx is not None)
+    signalled = getattr(op, "mbar", None)
+    return not isinstance(signalled, Const) or (signalled.value - address) % SHARED_WINDOW != 0
