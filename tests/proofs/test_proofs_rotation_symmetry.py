@@ -136,6 +136,7 @@ def test_what_is_behind_the_loops_may_ask_for_whole_periods(seen: Seen) -> None:
     assert given.period == 1
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [PING_PONG, TWO_PIPELINES, gemm(1), gemm(2), REGISTERS],

@@ -118,6 +118,7 @@ def test_of_who_cannot_fall_behind_nothing_is_assumed() -> None:
     assert not any(text.startswith("threads that only wait") for text in found.assumptions)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "changes",
     [

@@ -175,6 +175,7 @@ def test_operands_against_the_rules_are_found(text: str, code: str, at: str) -> 
 PAIR = module(of_group(DENSE[0], 2), group=2, idesc=describe(256, 64))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "code", "at"),
     [
@@ -319,6 +320,7 @@ def test_a_descriptor_of_another_sparsity_is_left_open() -> None:
     assert ask(module(PRODUCT, idesc=describe(128, 64, sparse=True))).verdict == "unknown"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_lanes_of_a_copy_of_four_rows_may_be_one_of_each_warp() -> None:
     """The text does not say; a load of another lane of the same columns is in nobody's way."""
     copy = "tcgen05.cp.cta_group::1.4x256b [%r10], %rd2;"
@@ -349,6 +351,7 @@ APART:
 COPY = "mov.u64 %rd4, data;\n  cp.async.cg.shared.global [{}], [%rd4], 16;\n  cp.async.wait_all;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [

@@ -305,6 +305,7 @@ def test_fences_hand_tensor_memory_over_where_the_mbarrier_is_relaxed() -> None:
     assert found.verdict == "proved", (found.reason, found.findings)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "line",
     [

@@ -103,6 +103,7 @@ def test_another_value_or_another_kind_of_access_is_no_lock(more: str, held: str
     assert ask(text, held=held).verdict != "proved"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("swap", SWAPS)
 def test_a_lock_that_the_launch_does_not_give_is_free_at_first(swap: str) -> None:
     """With contents that are not known at all, both threads would seem to have it at once."""

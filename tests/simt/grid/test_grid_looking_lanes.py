@@ -70,7 +70,7 @@ def test_ones_that_do_not_end_are_not() -> None:
     assert answer(alone) != "proved"
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_ones_are_judged_by_executions(seed: int) -> None:
     answers = list(sampled(seed, 60))
