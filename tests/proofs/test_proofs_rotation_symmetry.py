@@ -108,6 +108,7 @@ def test_parities_change_on_the_way(circle: Ring, at: int, blocks: set[int], oft
 # --- what is found ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_a_ring_turns_by_one_stage(stages: int, seen: Seen) -> None:
     given = proof(ring(stages))

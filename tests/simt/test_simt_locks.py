@@ -207,6 +207,7 @@ TRIED = SUM.replace("@%p2 bra AGAIN;", "ELSE")
 """Who does not get the lock does something else."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("other", "wanted"),
     [

@@ -116,6 +116,7 @@ PRODUCT = f"tcgen05.mma.cta_group::1.kind::f16 {D}, {A}, {B}, %r20, %p5;"
 LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r40}, [%r15];\n  tcgen05.wait::ld.sync.aligned;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("text", "code", "at"),
     [
@@ -379,6 +380,7 @@ def test_a_collector_without_the_matrix_is_for_review(text: str) -> None:
     assert {(f.code, f.severity) for f in found.findings} == {("UB606", "review")}, (found.verdict, found.reason)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [
@@ -396,6 +398,7 @@ def test_a_collector_with_the_matrix_is_proved(text: str) -> None:
     assert str(found.verdict) == "proved", (found.reason, found.findings)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [

@@ -181,6 +181,7 @@ PERMIT = "  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
 ALLOC = "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r4], 32;\n"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "code", "at"),
     [

@@ -164,6 +164,7 @@ OTHER:
 """A thread waits for a word at scope ``.cta`` that a thread of another CTA has written before it was freed."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "takes",
     ["atom.acquire.cta.global.exch.b32 %r3, [%rd1], 1;", "atom.acquire.cta.global.cas.b32 %r3, [%rd1], 0, 1;",

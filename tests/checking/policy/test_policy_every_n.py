@@ -158,6 +158,7 @@ def test_bounds_may_be_made_of_the_number(constants: str, bounds: str, k: str) -
     assert (given.verdict, given.covered) == ("proved", True), given.reason
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("bounds", "smallest"),
     list(zip(BOUNDS.values(), ("N = 4", "N = 2", "N = 5", "any = 3"), strict=True)),

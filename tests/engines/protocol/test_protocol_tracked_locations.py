@@ -138,6 +138,7 @@ all@cta 0, warp 0..2 {{
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("opcode", "operand"),
     [("red.shared.inc.u32", 9), ("red.shared.add.f32", "0f3F800000"), ("red.shared.inc.u32", "%laneid")],

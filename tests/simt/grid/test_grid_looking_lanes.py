@@ -29,6 +29,7 @@ def program(*reader: Op, lanes: int = 2, form: str = "u32", writer: tuple[Op, ..
     return Program(lanes, (form,) * 3, (writer,), reader)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("form", ["u32", "u64", "v2"])
 def test_right_ones_are_proved(form: str) -> None:
     for wait in (WAIT, BOTH):
@@ -36,6 +37,7 @@ def test_right_ones_are_proved(form: str) -> None:
         assert (judge(one), answer(one)) == ("fine", "proved")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "wrong",
     [
