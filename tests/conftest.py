@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.enumerated",
     "tests.processor",
     "tests.samples",
+    "tests.shown_commands",
     "tests.tiers",
 ]
 

@@ -30,7 +30,7 @@ def test_of_some_days(k): pass
 ])
 def test_of_groups(k): pass
 """
-DAYS = [f"2026-11-{day}" for day in range(10, 22)]
+DAYS = [f"2026-11-{day:02}" for day in range(1, 1 + tiers.SHARES)]
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +139,11 @@ def quick(items: list[Item], day: str) -> set[str]:
     return {item.nodeid for item in tiers.of_the_day(items, day)}  # type: ignore[arg-type, attr-defined]
 
 
-@pytest.mark.parametrize("number", [1, 2, 11, 12, 13, 97])
+@pytest.mark.parametrize("number", [1, 2, 23, 24, 25, 97])
 def test_some_days_in_a_row_run_every_case(number: int) -> None:
     cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily.mark) for k in range(number)]
     shares = [quick(cases, day) for day in DAYS]
-    assert all(number // 12 <= len(share) <= number // 12 + 1 and share for share in shares)
+    assert all(number // 24 <= len(share) <= number // 24 + 1 and share for share in shares)
     assert set().union(*shares) == {case.nodeid for case in cases}
 
 
@@ -152,10 +152,10 @@ def test_a_function_may_take_another_number_of_days(number: int) -> None:
     cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(days=4).mark) for k in range(number)]
     shares = [quick(cases, day) for day in DAYS]
     assert all(number // 4 <= len(share) <= number // 4 + 1 and share for share in shares)
-    assert all(set().union(*shares[k : k + 4]) == {case.nodeid for case in cases} for k in range(8))
+    assert all(set().union(*shares[k : k + 4]) == {case.nodeid for case in cases} for k in range(20))
 
 
-@pytest.mark.parametrize("number", [1, 5, 12, 30])
+@pytest.mark.parametrize("number", [1, 5, 24, 60])
 def test_where_no_case_has_to_run_each_has_its_day(number: int) -> None:
     cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(least=0).mark) for k in range(number)]
     shares = [quick(cases, day) for day in DAYS]

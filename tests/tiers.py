@@ -1,8 +1,8 @@
 """Which tests run: all of them, or the quick tier, which is what ``make test`` has time for.
 
-The quick tier leaves out the ``slow`` tests. Of the ``daily`` ones it takes a share, another one each day: a twelfth of
-a function's cases but at least one, with ``daily(days=24)`` a 24th, with ``daily(least=0)`` none on a day when it is no
-case's turn, or one test of each group of a file (``daily(one_of="group")``). So every case runs in as many days in a
+The quick tier leaves out the ``slow`` tests. Of the ``daily`` ones it takes a share, another one each day: a 24th of
+a function's cases but at least one, with ``daily(days=4)`` a quarter, with ``daily(least=0)`` none on a day when it is
+no case's turn, or one test of each group of a file (``daily(one_of="group")``). So every case runs in as many days in a
 row as there are shares. ``--day`` takes the share of another day, as a failure of that day wants it.
 """
 
@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.processes import spent
 
-SHARES = 12
+SHARES = 24
 """Days in which all cases of a daily function run, unless it says another number."""
 
 left_out = pytest.StashKey[int]()

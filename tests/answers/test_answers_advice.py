@@ -32,6 +32,7 @@ def advice_of(given: Answer) -> dict[tuple[object, ...], str]:
     }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [

@@ -141,7 +141,7 @@ def answers(folder: Path) -> set[bytes]:
             return set()
 
 
-@pytest.mark.daily(days=24, least=0)
+@pytest.mark.daily(least=0)
 def test_an_examination_that_was_killed_goes_on(tmp_path: Path) -> None:
     path, cache = tmp_path / "ring.litmus", tmp_path / "cache"
     path.write_text(ring(1, 1), encoding="utf-8")

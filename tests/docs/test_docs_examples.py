@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +16,7 @@ import pytest
 
 from mcheck.frontend.litmus import load
 from mcheck.tools.cli.main import main
+from tests.shown_commands import printed
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -54,51 +52,9 @@ def write_examples(page: str, folder: Path) -> list[Path]:
     return out
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """An empty folder with the command ``mcheck`` on its path."""
-    launcher = tmp_path / ".bin" / "mcheck"
-    launcher.parent.mkdir()
-    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mcheck "$@"\n')
-    launcher.chmod(0o755)
-    return tmp_path
-
-
-FOR_THE_SHELL = re.compile(r"[|;&<>$`*?#]")
-
-
-def printed(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a command prints. One of mcheck runs here, and one that the shell has a part in as a process of its own."""
-    program, *arguments = shlex.split(command)
-    if program != "mcheck" or FOR_THE_SHELL.search(command):
-        return shell(command, folder)
-    said = io.StringIO()
-    with monkeypatch.context() as patch, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        patch.chdir(folder)
-        patch.setenv("NO_COLOR", "1")
-        main(arguments)
-    return said.getvalue()
-
-
-def shell(command: str, folder: Path) -> str:
-    search = os.pathsep.join([str(folder / ".bin"), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
-    done = subprocess.run(
-        ["sh", "-c", command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env=environment,
-        timeout=120,
-        check=False,
-    )
-    return done.stdout
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_answer_as_they_say(page: str, folder: Path) -> None:
-    for path in write_examples(page, folder):
+def test_examples_answer_as_they_say(page: str, command_folder: Path) -> None:
+    for path in write_examples(page, command_folder):
         program = load(str(path), every=True)
         expected = program.expectation.verdict or program.expectation.kinds
         if expected and len(program.threads) < SKETCH and program.parameter is None:
@@ -107,7 +63,7 @@ def test_examples_answer_as_they_say(page: str, folder: Path) -> None:
             assert main(["check", str(path)]) == 0, f"{page}: {path.name}"
 
 
-DEAR = {"fences-in-practice.md"}
+DEAR = {"documents.md", "fences-in-practice.md", "fences.md", "kernel-sketches.md"}
 """Pages whose commands take longer than those of all others."""
 
 
@@ -118,14 +74,18 @@ def turn(page: str) -> object:
 
 @pytest.mark.parametrize("page", [turn(page) for page in PAGES if blocks(page, "console")])
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no shell to run the commands with")
-def test_commands_print_what_is_shown(page: str, folder: Path, promote: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_examples(page, folder)
+def test_commands_print_what_is_shown(
+    page: str, command_folder: Path, promote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_examples(page, command_folder)
     shown = blocks(page, "console")
     happened = []
     for body in shown:
         commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
         assert commands, f"{page}: a console block without a command"
-        happened.append("".join(f"$ {command}\n{printed(command, folder, monkeypatch)}" for command in commands))
+        happened.append(
+            "".join(f"$ {command}\n{printed(command, command_folder, monkeypatch)}" for command in commands)
+        )
     happened = [text if text.endswith("\n") else f"{text}\n" for text in happened]
     if promote:
         text = (DOCS / page).read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ class Quiet(SimpleHTTPRequestHandler):
         """Says nothing."""
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
 def test_no_script_of_the_front_page_throws(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")

@@ -28,6 +28,7 @@ P@cluster 0, cta 0 { .reg .u32 a; mapa.shared::cluster.u32 a, x, 5; ld.shared::c
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
 @pytest.mark.parametrize(
     ("text", "code", "says"),

@@ -51,6 +51,7 @@ P@cta 0, warp 0, lane 0..2 {{ .reg .pred p; setp.eq.u32 p, 0, 0; {instruction} }
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("engine", ["protocol", "explicit"])
 @pytest.mark.parametrize(
     "instruction",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from mcheck.base.errors import Span
 from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
@@ -44,6 +46,7 @@ consumer@cta 0, warp 1..5 {
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_wrong_count_comes_first() -> None:
     checked = check_case(Case("ring.litmus", text=RING), Settings(timeout=60), Options())
     codes = [f.code for f in checked.findings]

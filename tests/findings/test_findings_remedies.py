@@ -25,6 +25,7 @@ expect race
 COMMIT = "cp.async.bulk.commit_group;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("commit", "wait", "says"),
     [
@@ -160,6 +161,7 @@ Q@cta 0 {{
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("pending", [0, 1])
 def test_a_read_is_handed_over_before_the_next_fill(pending: int) -> None:
     case = Case("refilled.litmus", text=REFILLED.format(read="", pending=pending))
@@ -194,6 +196,7 @@ Q@cta 0 {{
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("pending", [0, 1])
 def test_a_ring_without_its_second_barrier(pending: int) -> None:
     case = Case("rounds.litmus", text=ROUNDS.format(read="", pending=pending))
@@ -275,6 +278,7 @@ Q@cta 1 {{
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("wait", "sem", "says"),
     [
@@ -340,6 +344,7 @@ Q@cta 0 {
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("engine", ["explicit", "z3", "protocol"])
 def test_what_is_written_for_a_copy_is_to_be_handed_over_before_its_issue(engine: str) -> None:
     found = check_case(Case("written.litmus", text=WRITTEN_FOR_IT), Settings(engine=engine), Options()).findings

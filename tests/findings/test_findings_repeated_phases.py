@@ -50,6 +50,7 @@ def test_a_parity_that_stays_is_named() -> None:
     assert race.missing.startswith("Wait for parity 0 instead of 1 of full@0 at line 26: it waits for parity 1 twice")
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("parities", [(0, 0), (0, 1, 1)])
 def test_a_stage_that_is_never_handed_back_has_no_wrong_parity(parities: tuple[int, ...]) -> None:
     found = races(ring(*parities, given=False))

@@ -74,6 +74,7 @@ def test_a_byte_count_given_to_an_arrive_is_pointed_out(
     assert "mbarrier.arrive.expect_tx" in text
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("size", "told"),
     [
@@ -172,6 +173,7 @@ OTHER:
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("held", ["", ', "init": {"hex": "07000000"}'])
 def test_a_race_behind_a_wait_for_unknown_contents_says_what_it_depends_on(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, held: str

@@ -86,6 +86,7 @@ exists (x == 1)
 ADD = "atom.relaxed.{scope}.global.add.u32 r0, [x], 1"
 
 
+@pytest.mark.daily
 @ENGINES
 @pytest.mark.parametrize(
     ("one", "other", "says"),

@@ -9,10 +9,8 @@ acquired. No program that is ``proved`` may get stuck there, or have two conflic
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +21,7 @@ from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from tests.fuzz.judged_answers import compare_judged, judged
 from tests.fuzz.pair_answers import follow_pair, say_why
 
 THREADS = 2
@@ -482,21 +481,7 @@ def _releases(plan: Plan, machine: Machine, word: str) -> Iterator[tuple[str, ..
 
 def main() -> int:
     """Compare the answers about random plans."""
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--programs", type=int, default=100)
-    given.add_argument("--seed", type=int, default=1)
-    options = given.parse_args()
-    rng, told, wrong = random.Random(options.seed), Counter[tuple[str, str]](), 0
-    for _ in range(options.programs):
-        plan = generate(rng)
-        found, right = answer(plan), judge(plan)
-        told[right, found] += 1
-        if found == "proved" and right != "fine":
-            wrong += 1
-            print(right, plan)
-    for (right, found), number in told.most_common():
-        print(f"{number:5} {right:6} {found}")
-    return int(wrong > 0)
+    return compare_judged(__doc__, partial(judged, generate, answer, judge))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ stuck there, or have a race.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -22,6 +20,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from tests.fuzz.judged_answers import compare_judged, judged
 from tests.fuzz.pair_answers import follow_pair, say_why
 
 PART, WHOLE = 1, 2
@@ -231,21 +230,7 @@ def _move(plan: Plan, state: State, ticket: int) -> State:
 
 def main() -> int:
     """Compare the answers about random plans."""
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--programs", type=int, default=100)
-    given.add_argument("--seed", type=int, default=1)
-    options = given.parse_args()
-    rng, told, wrong = random.Random(options.seed), Counter[tuple[str, str]](), 0
-    for _ in range(options.programs):
-        plan = generate(rng)
-        found, right = answer(plan), judge(plan)
-        told[right, found] += 1
-        if found == "proved" and right != "fine":
-            wrong += 1
-            print(right, plan)
-    for (right, found), number in told.most_common():
-        print(f"{number:5} {right:6} {found}")
-    return int(wrong > 0)
+    return compare_judged(__doc__, partial(judged, generate, answer, judge))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ there, or have a race.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
@@ -25,6 +24,7 @@ from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.simt.grid.looks.looking_clusters import WAITS_FOR_LATER
+from tests.fuzz.judged_answers import compare_judged, judged
 from tests.fuzz.pair_answers import follow_pair, say_why
 
 EMPTY, PART, WHOLE, OUTSIDE = 0, 1, 2, 3
@@ -419,24 +419,7 @@ def is_wrong(found: str, right: str) -> bool:
 
 def main() -> int:
     """Compare the answers about random plans."""
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--programs", type=int, default=100)
-    given.add_argument("--seed", type=int, default=1)
-    given.add_argument("--verbose", action="store_true", help="print each answer")
-    options = given.parse_args()
-    rng, told, wrong = random.Random(options.seed), Counter[tuple[str, str]](), 0
-    for _ in range(options.programs):
-        plan = generate(rng)
-        found, right = answer(plan), judge(plan)
-        told[right, found] += 1
-        if options.verbose:
-            print(right, found, plan, flush=True)
-        if is_wrong(found, right):
-            wrong += 1
-            print(right, plan, flush=True)
-    for (right, found), number in told.most_common():
-        print(f"{number:5} {right:6} {found}")
-    return int(wrong > 0)
+    return compare_judged(__doc__, partial(judged, generate, answer, judge), is_wrong)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ what is published; a store that races may depend on all that. One answer is that
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
@@ -23,6 +22,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from tests.fuzz.judged_answers import compare_judged
 from tests.fuzz.looking_lanes import CELLS, GRID_FENCES, PREDICATES, VALUES, WORDS, Op, Program, judge
 from tests.fuzz.looking_module import LAUNCH, write
 from tests.fuzz.pair_answers import follow_pair, say_why
@@ -255,20 +255,8 @@ def _operations(body: tuple[Op, ...]) -> Iterator[Op]:
 
 
 def main() -> int:
-    """Compare the answers about random programs."""
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--programs", type=int, default=100)
-    given.add_argument("--seed", type=int, default=1)
-    options = given.parse_args()
-    told, wrong = Counter[tuple[str, str]](), 0
-    for program, found, right in sampled(options.seed, options.programs):
-        told[right, found] += 1
-        if found == "proved" and right != "fine":
-            wrong += 1
-            print(right, program, flush=True)
-    for (right, found), number in told.most_common():
-        print(f"{number:5} {right:6} {found}")
-    return int(wrong > 0)
+    """Compare the answers about random plans."""
+    return compare_judged(__doc__, sampled)
 
 
 if __name__ == "__main__":

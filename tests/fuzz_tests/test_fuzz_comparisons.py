@@ -65,7 +65,7 @@ def test_contradictions(one: dict, two: dict, what: list[str]) -> None:
 @pytest.mark.daily
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_programs_of_every_family(family: str, all_tests: bool) -> None:
-    record, number, limit = Record({}), 12 if all_tests else 4, PLAN.timeout if all_tests else 2.0
+    record, number, limit = Record({}), 12 if all_tests else 4, PLAN.timeout if all_tests else 1.0
     plan = replace(PLAN, families=(family,), timeout=limit)
     run_items(record, number, lambda k, r: compare_program(plan, k, r), None)
     assert record.different == []

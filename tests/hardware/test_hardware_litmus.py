@@ -28,6 +28,7 @@ SAMPLE = (
 )  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", SAMPLE)
 def test_tests_become_kernels_that_assemble(name: str, assembler: Assembler) -> None:
     made = kernel(observed(load_test(str(LITMUS / f"{name}.litmus"))), "t0")
@@ -152,6 +153,7 @@ CONTROLS = (
 )  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", CONTROLS)
 def test_the_positive_controls_were_seen(name: str) -> None:
     _, found = observations()

@@ -35,6 +35,7 @@ def row_of(name: str) -> tuple[str, dict[str, Any]]:
     return "".join(m.text for m in made), row
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", SAMPLE)
 def test_both_kernels_of_a_test_assemble(name: str, assembler: Assembler) -> None:
     text, row = row_of(name)

@@ -50,6 +50,7 @@ def test_the_list_is_of_the_modules_as_they_are() -> None:
     assert all(REMOVALS.values())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda each: each.path)
 def test_both_forms_assemble_for_the_driver(comparison: Comparison, assembler: Assembler) -> None:
     changed = without(comparison.text, REMOVALS[comparison.path])
@@ -59,6 +60,7 @@ def test_both_forms_assemble_for_the_driver(comparison: Comparison, assembler: A
         assert status == 0, said
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("path", ["cuda/barrier_tx", "cuda/bulk_store", "cuda/bulk_to_peer"])
 def test_the_module_without_them_is_proved(path: str) -> None:
     comparison = next(each for each in COMPARISONS if each.path == path)

@@ -89,6 +89,7 @@ def test_answers_to_open_questions(group: str, predicates: dict[str, int]) -> No
     assert all(line["answer"]["registers"] == {"p:p0": 0, "p:p1": 1, "p:p2": 0} for line in found[1::2])
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_every_group_assembles(assembler: Assembler) -> None:
     """The modules that the runner makes are PTX, by NVIDIA's assembler."""
     firsts = {case.group: case for case in reversed(cases())}

@@ -93,6 +93,7 @@ class TestTheStep:
         assert self.run(repository)[0] == 3
         assert self.run(repository, fail_on_unknown="false")[0] == 0
 
+    @pytest.mark.daily(days=3, least=0)
     def test_options_may_stand_on_several_lines(self, repository: Path) -> None:
         (repository / "racy.litmus").write_text(RACE.replace("expect race", ""))
         assert self.run(repository, options="--profile strict\n--ignore RACE\n")[0] == 0

@@ -46,6 +46,7 @@ def test_what_is_wrong_with_the_launch_is_told() -> None:
         assert_clean(MODULE, launch={"block": 128})
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_an_answer_that_is_not_certain_passes_only_where_that_is_said() -> None:
     body, _, size = OPEN["counter"]
     text, buffer = f"{HEAD}{body}  ret;\n}}\n", {"buffer": size}

@@ -133,6 +133,7 @@ def ran(folder: Path, source: str, *flags: str, **more: str) -> subprocess.Compl
     return subprocess.run([folder / "host"], cwd=folder, env=environment, capture_output=True, text=True, check=True)
 
 
+@pytest.mark.daily(days=3, least=0)
 @compiled
 def test_a_launch_is_recorded_with_buffers_and_maps(tmp_path: Path) -> None:
     (tmp_path / "m.ptx").write_text(MODULE, encoding="utf-8")
@@ -154,6 +155,7 @@ def test_a_launch_is_recorded_with_buffers_and_maps(tmp_path: Path) -> None:
     assert len(resolved.arguments) == 4
 
 
+@pytest.mark.daily(days=3, least=0)
 @compiled
 def test_a_launch_is_written_once(tmp_path: Path) -> None:
     (tmp_path / "m.ptx").write_text(MODULE, encoding="utf-8")
@@ -299,6 +301,7 @@ def test_an_entry_that_no_module_has_is_said(tmp_path: Path) -> None:
     assert "no module of MCHECK_PTX has an entry scale" in done.stderr
 
 
+@pytest.mark.daily(days=3, least=0)
 @compiled
 def test_what_the_host_fills_at_the_front_of_large_memory(tmp_path: Path) -> None:
     """Flags of a workspace, and zeros; data that fill more of it are not given, nor a copy of what nobody wrote. What a
@@ -315,6 +318,7 @@ def test_what_the_host_fills_at_the_front_of_large_memory(tmp_path: Path) -> Non
     assert inits == [["03" * 8, "00" * (1 << 14), None, None], [None, "00" * (1 << 14), "00" * 4, None]]
 
 
+@pytest.mark.daily(days=3, least=0)
 @compiled
 def test_the_command_makes_the_library(tmp_path: Path) -> None:
     assert main([str(tmp_path / "recorder.so")]) == 0

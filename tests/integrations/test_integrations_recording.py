@@ -139,6 +139,7 @@ def ask(folder: str, calls: str) -> None:
     AnswerFolder(Path(folder), "1", check, None).answer(ONE)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_processes_share_the_answers(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     context = multiprocessing.get_context("spawn")

@@ -111,6 +111,7 @@ def test_cache():
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_triton_keeps_what_it_compiles_with_the_answers(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its cache of all projects would give a module that names the file of another one."""
     monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
@@ -171,6 +172,7 @@ def test_fixture(reference):
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_test_ends_at_numbers_that_no_kernel_computed(project: Path) -> None:
     done = run(project, ENDS, "-rfs")
     assert "1 failed, 2 passed, 2 skipped" in done.stdout
@@ -196,6 +198,7 @@ def test_nothing():
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_launches_of_an_import_and_of_a_fixture_count(project: Path) -> None:
     done = run(project, SCRIPT, "-v")
     assert "test_kernels.py::test_fixture FAILED" in done.stdout
@@ -246,6 +249,7 @@ def test_each_target_has_a_run_of_its_own(project: Path) -> None:
     assert "sm_100: 1 test" in done.stdout
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

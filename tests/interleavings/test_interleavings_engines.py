@@ -159,7 +159,7 @@ def blind(heard: EngineAnswer, kind: str) -> EngineAnswer:
     return replace(heard, codes=codes)
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize(("kind", "noticed"), [("RACE", 9), ("UB", 24), ("DEAD", 12)])
 def test_who_is_blind_is_noticed(kind: str, noticed: int) -> None:
     """The judge can say no: of the programs on which engines once differed, so many show what is left out."""

@@ -49,6 +49,7 @@ def mismatches(expectation: Expectation, got: Answer) -> list[str]:
     return wrong
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("path", ENUMERATED, ids=label)
 def test_answers_as_expected(path: Path, enumerated: Callable[[Path], Answer]) -> None:
     """Verdict and findings are those of the file's ``expect`` lines."""

@@ -98,7 +98,7 @@ def test_every_pass_of_the_proofs_has_a_program_on_which_it_does_something() -> 
     assert {*FAMILIES, Pass.SETUP_REUSE, Pass.LONG_LOOPS} == here
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily
 @pytest.mark.parametrize("one", Pass)
 def test_without_a_pass_nothing_else_is_proved(one: Pass) -> None:
     """A family that is right may remain unproved, one that is wrong has to."""

@@ -129,6 +129,7 @@ def test_what_does_not_come_round_stays_a_register(text: str) -> None:
     assert any(isinstance(e, Reg) for op in waits for e in decisive_expressions(op.inner))
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("round_", [9, 31])
 def test_a_stage_that_is_wrong_once_is_found(round_: int) -> None:
     """A second counter, which comes round late, puts the slot back once too often."""

@@ -108,6 +108,7 @@ def test_parities_change_on_the_way(circle: Ring, at: int, blocks: set[int], oft
 # --- what is found ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_a_ring_turns_by_one_stage(stages: int, seen: Seen) -> None:
     given = proof(ring(stages))
@@ -136,6 +137,7 @@ def test_what_is_behind_the_loops_may_ask_for_whole_periods(seen: Seen) -> None:
     assert given.period == 1
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [PING_PONG, TWO_PIPELINES, gemm(1), gemm(2), REGISTERS],

@@ -62,6 +62,7 @@ def test_one_bug_is_one_finding_of_twelve_lines(label: str) -> None:
     assert f"1 bug ({len(answer(label).findings)} findings): " in text
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_layout() -> None:
     text = text_of(answer(SHOWN[0])).replace(f"{ROOT}/tests/simt/corpus/cuda/", "")
     assert text.startswith("race      ")

@@ -147,6 +147,7 @@ def test_four_threads_and_thirty_events_are_readable() -> None:
     assert layout.width < 1800
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_boxes_lie_below_what_precedes_them() -> None:
     for execution in executions(explored(LITMUS / "bulk" / "bulk-ring-one-slot.litmus")):
         layout = lay_out(execution)

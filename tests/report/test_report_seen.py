@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mcheck.frontend.litmus import parse
 from mcheck.report.site.hardware_counts import find_hardware_counts
 from tests.hardware.observations import observations
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_counts_of_a_state() -> None:
     _, found = observations()
     observation = next(o for o in found.values() if o.name.endswith("/MP+fence.acq_rels.litmus"))

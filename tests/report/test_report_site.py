@@ -206,6 +206,7 @@ def test_every_link_leads_somewhere(site: Path, suite: Path) -> None:
     assert check_site(site) == 1 + len(list(suite.rglob("*.litmus")))
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     for path in site.rglob("*"):
         if path.is_file():

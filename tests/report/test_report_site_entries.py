@@ -106,6 +106,7 @@ def test_a_module_has_a_page_with_the_lines_of_its_findings(site: Path, folder: 
     assert "None: no race" in page(site, "fenced.ptx")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_module_without_a_launch_is_named(site: Path, folder: Path) -> None:
     index = page(site, "index")
     assert "Modules without a launch" in index
@@ -132,6 +133,7 @@ def test_an_answer_that_is_not_whole_does_not_say_that_nothing_is_wrong(tmp_path
     assert "none found" in row(tmp_path / "site", "m.ptx")
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_modules_in_markdown_and_in_a_table(folder: Path, tmp_path: Path) -> None:
     for name in ("raced", "fenced"):
         for ending in (".ptx", ".json"):
@@ -180,6 +182,7 @@ def test_what_a_message_says_in_backticks_is_code() -> None:
     assert str(to_html("ask `a < b` and <i>")) == "ask <code>a &lt; b</code> and &lt;i&gt;"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_page_that_is_kept_rests_on_the_launch(folder: Path, tmp_path: Path) -> None:
     module, launch, cache = tmp_path / "m.ptx", tmp_path / "m.json", str(tmp_path / "kept")
     module.write_text((folder / "raced.ptx").read_text())

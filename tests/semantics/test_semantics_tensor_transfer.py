@@ -94,6 +94,7 @@ def test_loads_do_as_their_footprints(case: tuple[TensorMapSpec, tuple[int, ...]
     assert memory.read(shared, SHARED)[0] == bytes(expected)
 
 
+@pytest.mark.daily(days=3, least=0)
 @given(tiles(), st.booleans(), st.lists(st.tuples(*[st.integers(0, 3)] * 5), min_size=1, max_size=3))
 def test_one_gather_does_as_the_units(
     case: tuple[TensorMapSpec, tuple[int, ...], int], nan: bool, others: list[tuple[int, ...]]

@@ -78,6 +78,7 @@ def test_the_finding_is_about_the_weaker_of_the_two() -> None:
     assert f"after line {poll + 3}," in str([f.missing for f in _check(saved(STRONG, RELAXED, ", 1000")).findings])
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "wait",
     [

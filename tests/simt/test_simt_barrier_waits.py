@@ -78,6 +78,7 @@ LATE = ("%r20, %r1;\n", "%r20, %r1; setp.ge.and.s32 %p2, %r20, -4, %p2;\n")
 OR = ("setp.ne.s32 %p2, %r20", "setp.eq.s32 %p2, %r20"), ("bar.red.and", "bar.red.or"), ("@%p3 bra", "@!%p3 bra")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("edits", "ctas"),
     [

@@ -30,6 +30,7 @@ def test_twins_have_names_of_their_own() -> None:
     assert len({case.label for case in CASES}) == len(CASES)
 
 
+@pytest.mark.daily(days=3)
 @pytest.mark.parametrize("case", MODULES, ids=lambda case: case.label)
 def test_modules_are_read_and_their_launches_fit(case: Case) -> None:
     read = parse_module(case.text(), str(case.path))

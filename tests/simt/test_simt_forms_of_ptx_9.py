@@ -178,6 +178,7 @@ def launch(text: str) -> dict[str, object]:
     return {"grid": [2 if pair else 1], "block": [32], "cluster": [2 if pair else 1], "params": BUFFERS}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_kernel_with_the_form_is_proved(name: str, assembler: Assembler) -> None:
     status, said = assembler.assemble(RIGHT[name], "-arch=sm_90a")
@@ -186,6 +187,7 @@ def test_a_kernel_with_the_form_is_proved(name: str, assembler: Assembler) -> No
     assert (found.verdict, found.model, found.findings) == ("proved", "ptx-9.5", ())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WRONG)
 def test_its_twin_with_a_bug_is_found(name: str, assembler: Assembler) -> None:
     text, code = WRONG[name]

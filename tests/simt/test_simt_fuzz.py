@@ -97,6 +97,7 @@ def test_time_that_others_have_the_processor_is_not_counted(monkeypatch: pytest.
     assert seconds < 1.2
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_process_that_takes_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     text, launch = fuzz.modules(2000)[0]
     settings = Settings(profile="ptx", timeout=0.2, memory=fuzz.MEMORY)

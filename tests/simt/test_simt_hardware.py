@@ -70,6 +70,7 @@ def test_the_bytes_are_those_of_the_chip(kernel: Kernel) -> None:
     }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k.touched], ids=lambda k: k.name)
 def test_the_bytes_that_change_are_those_that_are_followed(kernel: Kernel) -> None:
     """The matrices hold no byte that was there before."""

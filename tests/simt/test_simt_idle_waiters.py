@@ -95,6 +95,7 @@ def test_who_only_waits_is_taken_to_keep_up(block: int, producers: int, each: st
     assert "at line 32," in said[0]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("block", "producers"), [(64, 32), (96, 64), (128, 96)])
 @pytest.mark.parametrize("end", ["", "bar.sync 13, {};", "bar.sync 13, {};\n\tld.shared.u32 %r9, [%r2];"])
 def test_so_they_are_where_they_meet_again(block: int, producers: int, end: str) -> None:
@@ -118,6 +119,7 @@ def test_of_who_cannot_fall_behind_nothing_is_assumed() -> None:
     assert not any(text.startswith("threads that only wait") for text in found.assumptions)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "changes",
     [

@@ -194,6 +194,7 @@ def test_lanes_wait_for_locks_of_their_own(old: str, new: str, wanted: str) -> N
     assert wanted or found.verdict == "proved", (found.verdict, found.reason)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_who_has_a_lock_does_not_get_it_again() -> None:
     twice = SUM.replace("AGAIN:", "mov.u32 %r10, 0;\nAGAIN:").replace(
         "ld.global.u32 %r6, [%rd2];",
@@ -206,6 +207,7 @@ TRIED = SUM.replace("@%p2 bra AGAIN;", "ELSE")
 """Who does not get the lock does something else."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("other", "wanted"),
     [
@@ -280,6 +282,7 @@ DONE:
 """The same in the order of tickets, which an atomic gives out."""
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_whoever_waits_for_its_ticket_is_no_race() -> None:
     found = ask(TICKET, ctas=3)
     assert (found.verdict, found.findings) == ("proved", ()), "each order of the tickets is a path"

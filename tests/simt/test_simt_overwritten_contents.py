@@ -52,6 +52,7 @@ def find(*, first_lane: str = "", all_lanes: str = "", space: str = "global", pl
     return {f.code for f in check(text, {"grid": 1, "params": {"data": data, "out": {"buffer": 4}}}).findings}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WRITES)
 def test_what_is_written_without_being_followed_is_not_known(name: str) -> None:
     assert find(first_lane=WRITES[name]) == {"RACE001"}

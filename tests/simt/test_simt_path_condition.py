@@ -113,12 +113,14 @@ OTHERS = [
 """Some data makes the second hold and not the first."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("first", "second"), SAME)
 def test_who_reads_has_waited(first: str, second: str) -> None:
     found = ask(HANDED.replace("FIRST", first).replace("SECOND", second))
     assert found.verdict == "bounded", found.findings
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("first", "second"), OTHERS)
 def test_who_reads_may_not_have_waited(first: str, second: str) -> None:
     assert codes(ask(HANDED.replace("FIRST", first).replace("SECOND", second))) >= {"RACE001"}
@@ -156,6 +158,7 @@ DONE:
 """What is positive goes to a list, at places that one lane of each warp draws for all of it."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [

@@ -72,6 +72,7 @@ def test_what_a_sketch_cannot_say() -> None:
         emit_sketch(way, {})
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_command(tmp_path: Path) -> None:
     """The file is there beside the answer, and can be checked; without one module it is a mistake."""
     path, out = FOLDER / "cuda" / "transpose.ptx", tmp_path / "transpose.litmus"

@@ -137,6 +137,7 @@ WRITER:
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("seen", "found"), [("", "finding"), ("mov.u32 %r4, 1;", "finding"), ("mov.u32 %r4, 0;", "proved")]
 )

@@ -116,6 +116,7 @@ PRODUCT = f"tcgen05.mma.cta_group::1.kind::f16 {D}, {A}, {B}, %r20, %p5;"
 LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r40}, [%r15];\n  tcgen05.wait::ld.sync.aligned;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("text", "code", "at"),
     [
@@ -175,6 +176,7 @@ def test_operands_against_the_rules_are_found(text: str, code: str, at: str) -> 
 PAIR = module(of_group(DENSE[0], 2), group=2, idesc=describe(256, 64))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "code", "at"),
     [
@@ -319,6 +321,7 @@ def test_a_descriptor_of_another_sparsity_is_left_open() -> None:
     assert ask(module(PRODUCT, idesc=describe(128, 64, sparse=True))).verdict == "unknown"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_lanes_of_a_copy_of_four_rows_may_be_one_of_each_warp() -> None:
     """The text does not say; a load of another lane of the same columns is in nobody's way."""
     copy = "tcgen05.cp.cta_group::1.4x256b [%r10], %rd2;"
@@ -349,6 +352,7 @@ APART:
 COPY = "mov.u64 %rd4, data;\n  cp.async.cg.shared.global [{}], [%rd4], 16;\n  cp.async.wait_all;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [
@@ -376,6 +380,7 @@ def test_a_collector_without_the_matrix_is_for_review(text: str) -> None:
     assert {(f.code, f.severity) for f in found.findings} == {("UB606", "review")}, (found.verdict, found.reason)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [
@@ -393,6 +398,7 @@ def test_a_collector_with_the_matrix_is_proved(text: str) -> None:
     assert str(found.verdict) == "proved", (found.reason, found.findings)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [

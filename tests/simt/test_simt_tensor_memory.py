@@ -181,6 +181,7 @@ PERMIT = "  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
 ALLOC = "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r4], 32;\n"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "code", "at"),
     [
@@ -305,6 +306,7 @@ def test_fences_hand_tensor_memory_over_where_the_mbarrier_is_relaxed() -> None:
     assert found.verdict == "proved", (found.reason, found.findings)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "line",
     [

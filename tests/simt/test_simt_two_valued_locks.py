@@ -103,6 +103,7 @@ def test_another_value_or_another_kind_of_access_is_no_lock(more: str, held: str
     assert ask(text, held=held).verdict != "proved"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("swap", SWAPS)
 def test_a_lock_that_the_launch_does_not_give_is_free_at_first(swap: str) -> None:
     """With contents that are not known at all, both threads would seem to have it at once."""
@@ -163,6 +164,7 @@ OTHER:
 """A thread waits for a word at scope ``.cta`` that a thread of another CTA has written before it was freed."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "takes",
     ["atom.acquire.cta.global.exch.b32 %r3, [%rd1], 1;", "atom.acquire.cta.global.cas.b32 %r3, [%rd1], 0, 1;",

@@ -80,6 +80,7 @@ def test_where_the_grid_has_no_other_cluster_none_is_won() -> None:
     assert found.verdict == "proved", found.reason
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "kind"),
     [

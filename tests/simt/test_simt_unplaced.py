@@ -91,6 +91,7 @@ $GO:
     assert asked(INIT + copy + wait + READ).verdict == verdict
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("reduce", [False, True])
 @pytest.mark.parametrize(("fence", "verdict"), [("fence.proxy.async.shared::cta;", "bounded"), ("", "finding")])
 def test_rows_scattered_by_bulk_copies(reduce: bool, fence: str, verdict: str) -> None:

@@ -53,6 +53,7 @@ def test_they_read_the_same() -> None:
     assert short.threads[0].code[-1] is short.threads[1].code[-1]
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_findings_name_the_line_of_the_one_that_races() -> None:
     """Where something is found the program without batches is asked."""
     text = TILE.read_text(encoding="utf-8").replace("wgmma.wait_group.sync.aligned 0;", "")

@@ -54,6 +54,7 @@ def codes(text: str, **options: object) -> set[str]:
     return {f.code for f in check(text, **options).findings}  # type: ignore[arg-type]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "options",
     [

@@ -35,6 +35,7 @@ def check(use: str) -> Result:
     return check_text(MODULE.replace("USE", use), "k.ptx", from_object(LAUNCH), Settings(), Options())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("use", "value"),
     [

@@ -336,7 +336,7 @@ def test_accesses_that_take_too_long_to_follow_are_named(monkeypatch: pytest.Mon
     assert why == share_reason("following its accesses", 10.0)
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily(days=3, least=0)
 def test_a_wait_for_a_cta_that_need_not_be_there_is_said_of_the_thread_that_polls() -> None:
     """Lane 1 of a CTA waits for its peer, and lane 0 for lane 1."""
     both = ("setp.eq.u32 %p2, %r1, 0;", "@%p2 bra MEET;", signal("%rd5"), *spin("%rd3"), "MEET:", "bar.sync 0;")

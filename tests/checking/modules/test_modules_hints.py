@@ -42,6 +42,7 @@ def test_the_fix_is_tried(name: str) -> None:
     assert f"{TRIED[name]} line {line}" in missing  # the other fence is left out if there is time to try without
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", UNTRIED)
 def test_the_fix_of_what_is_too_large_to_try(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exploration, "MAX_FIX_STEPS", -1)

@@ -32,6 +32,7 @@ RACE: dict[str, Any] = {"entry": "race", "grid": 1, "params": {"x": {"buffer": 4
 AFTER_SET = {"launches": [{"entry": "set", "grid": 1, "block": 1}, RACE]}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("load", [GLOBAL, GENERIC], ids=["global", "generic"])
 @pytest.mark.parametrize("initial", ["", " = {0, 0}", " = {7}"])
 def test_a_launch_forgets_what_earlier_ones_write(initial: str, load: str) -> None:

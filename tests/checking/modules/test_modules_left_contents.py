@@ -92,7 +92,7 @@ def test_launches_that_may_overlap_say_nothing_of_each_other() -> None:
 
 
 @pytest.mark.parametrize("start", range(0, 12, 3))
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(days=12, least=0)
 def test_words_of_random_grids_are_left_as_the_explicit_engine_says(start: int) -> None:
     for seed in range(start, start + 3):
         assert not compare(generate(Random(seed))).startswith("wrong")

@@ -191,6 +191,7 @@ def _asks(change: Callable[[int, Answer], Answer]) -> Callable[[Program, float |
     return answer
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("late", [1, 3, 4, 5])
 def test_a_smallest_number_is_kept_only_if_no_time_was_over(late: int) -> None:
     """A smaller number without an answer, the number's own answer, and those behind it that are looked at besides, with

@@ -183,7 +183,7 @@ P@cta 0..2, warp 0, lane 0 {
 """
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize(("many", "engine"), [("2*(k + 1)", "protocol"), ("k + 1", "explicit")])
 def test_an_answer_about_every_execution_of_the_model_settles_a_litmus_test(many: str, engine: str) -> None:
     """Where orders of the steps are all that was followed, the executions are enumerated too."""

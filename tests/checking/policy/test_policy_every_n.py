@@ -150,6 +150,7 @@ def bounded(constants: str, bounds: str, k: str, *, fence: str) -> str:
     return text
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("constants", "bounds", "k"), BOUNDS.values(), ids=BOUNDS)
 def test_bounds_may_be_made_of_the_number(constants: str, bounds: str, k: str) -> None:
     """A loop whose end lies before its start has no rounds."""
@@ -157,6 +158,7 @@ def test_bounds_may_be_made_of_the_number(constants: str, bounds: str, k: str) -
     assert (given.verdict, given.covered) == ("proved", True), given.reason
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("bounds", "smallest"),
     list(zip(BOUNDS.values(), ("N = 4", "N = 2", "N = 5", "any = 3"), strict=True)),

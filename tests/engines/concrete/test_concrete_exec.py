@@ -68,6 +68,7 @@ consumer@cta 0, warp 1..5 {
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(4))
 def test_a_ring_of_129_threads_gives_the_same_sums_under_every_schedule(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -127,6 +127,7 @@ sets and relations is no edge of an execution, and models of these shapes have a
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("model", MODELS)
 def test_under_models_of_many_shapes(model: str, program: str) -> None:

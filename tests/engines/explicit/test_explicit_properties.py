@@ -216,7 +216,7 @@ def test_order_of_threads_with_proxies(model: str) -> None:
     trial(tables(proxies=True, most=5), the_order_of_threads_is_nothing, model, 15)()
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12, least=0)
 @pytest.mark.parametrize("law", ASYNCHRONOUS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("model", ["ptx-9.0", "ptx-9.3"])
 def test_asynchronous(law: Property, model: str) -> None:

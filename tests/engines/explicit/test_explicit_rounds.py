@@ -39,6 +39,7 @@ def test_all_warps_of_a_cta_wait_twice() -> None:
     assert len(filled([unit(w, "ss", 1024) for w in range(32)])) == 1
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("warps", "count"), [(32, 1024), (31, 512), (40, 32)])
 def test_too_many_ways_are_refused(warps: int, count: int) -> None:
     """Without asking 3^32 of them."""

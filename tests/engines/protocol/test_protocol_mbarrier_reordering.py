@@ -348,6 +348,7 @@ Q@cta 0 { mbarrier.init.shared::cta.b64 [y], 1; mbarrier.init.shared::cta.b64 [x
 }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", OBJECTS_OF_LATER)
 def test_objects_that_are_made_or_gone_only_behind_what_finds_them(name: str) -> None:
     """Programs of an outside generator: the model has no order between an init and what nobody published it to."""

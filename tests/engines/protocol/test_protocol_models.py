@@ -420,6 +420,7 @@ P3@cta 0, warp 3, lane 0 {
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new"),
     [

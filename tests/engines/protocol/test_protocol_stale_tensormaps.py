@@ -64,6 +64,7 @@ def test_what_only_the_older_map_shows_is_not_left_out() -> None:
 DIMENSION = "\n  tensormap.replace.tile.global_dim.global.b1024.b32 [tm], 0, 2;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "test",
     [

@@ -320,6 +320,7 @@ B@cta 0 {
 """
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("guard", ["", "@!%p1"], ids=["none", "inverted"])
 def test_a_look_whose_answer_nothing_waits_for_is_named(guard: str) -> None:
     told = missing(LOOK.replace("GUARD", guard))
@@ -345,6 +346,7 @@ MEET = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"
 FENCE = "fence.mbarrier_init.release.cluster;"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("own", "other", "meet", "told"),
     [

@@ -82,6 +82,7 @@ def test_a_crowd_that_waits_asks_only_about_values_that_would_end_the_wait(monke
     assert {f.code for f in check(wrong, model).findings} == {"RACE001"}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("asked", ["== 0", "!= 0", "< 3", "> 1", "== 2"])
 def test_waits_see_the_states_that_all_executions_show(asked: str) -> None:
     text = TEXT.format(
@@ -137,6 +138,7 @@ all@cta 0, warp 0..2 {{
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("opcode", "operand"),
     [("red.shared.inc.u32", 9), ("red.shared.add.f32", "0f3F800000"), ("red.shared.inc.u32", "%laneid")],

@@ -81,6 +81,7 @@ def test_many_branches_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(asked) == 1
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("threads", "ifs"), [(2, 3), (3, 2), (2, 4)])
 def test_branches_as_the_exhaustive_engine_has_them(threads: int, ifs: int) -> None:
     """All states of programs with branches."""

@@ -107,6 +107,7 @@ def test_a_static_runtime_is_replaced(tmp_path: Path, cache: Path) -> None:
     assert (name.startswith("module-"), text) == (True, MODULE)
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_kernels_of_a_graph_are_recorded(tmp_path: Path, cache: Path) -> None:
     main = """
     start();
@@ -308,6 +309,7 @@ def told(found: ProgramRun, number: str = "0") -> list[str | None]:
     return [about.get("init", {}).get("hex") for about in lines]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("way", INTO_Y)
 def test_a_copy_of_unknown_contents_is_unknown(tmp_path: Path, cache: Path, way: str) -> None:
     """The first launch may have written what is copied; before it, the contents of a copy are known."""

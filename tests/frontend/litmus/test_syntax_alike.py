@@ -82,6 +82,7 @@ def expressions() -> st.SearchStrategy[str]:
     )
 
 
+@pytest.mark.daily(days=3, least=0)
 @given(expressions(), expressions())
 def test_what_is_shared_is_alike(first: str, second: str) -> None:
     text = f"""PTX shared

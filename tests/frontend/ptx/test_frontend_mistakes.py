@@ -85,6 +85,7 @@ def test_a_word_of_a_longer_name_is_meant(tmp_path: Path) -> None:
     assert "hint: did you mean '.commit_group'?" in out
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("wrong", ["bar.snyc 0", "foo.b32 %r1"])
 def test_what_is_not_executed_is_not_looked_at(wrong: str, tmp_path: Path) -> None:
     assert check(tmp_path, changed(("bar.sync 0", wrong)), n=3).return_value == 0

@@ -39,6 +39,7 @@ OPEN = {
 }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_tile_stands_for_all(name: str) -> None:
     found, why = answer_by_box(*read(RIGHT[name], 4, 3), SECONDS)
@@ -48,12 +49,14 @@ def test_a_tile_stands_for_all(name: str) -> None:
     assert found.covers.clusters == 12
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", OPEN)
 def test_a_tile_that_does_not_stand_for_all(name: str) -> None:
     found, _ = answer_by_box(*read(OPEN[name], 4, 3), SECONDS)
     assert found is None or found.verdict is not Verdict.PROVED
 
 
+@pytest.mark.daily(days=3, least=0)
 @pytest.mark.parametrize("by_shared", [False, True])
 def test_what_the_number_is_compared_with_is_the_same_in_all_tiles(*, by_shared: bool) -> None:
     """In the second tile the last two slices go on."""
@@ -62,7 +65,7 @@ def test_what_the_number_is_compared_with_is_the_same_in_all_tiles(*, by_shared:
     assert found is None or found.verdict is not Verdict.PROVED
 
 
-@pytest.mark.daily(days=4, least=0)
+@pytest.mark.daily(days=12, least=0)
 @pytest.mark.parametrize("start", range(0, 16, 4))
 def test_random_tiles_are_answered_as_all_clusters_together_are(start: int) -> None:
     for seed in range(start, start + 4):

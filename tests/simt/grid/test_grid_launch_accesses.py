@@ -72,6 +72,7 @@ def place(instances: tuple[Instance, ...], address: int) -> tuple[str, int]:
     return held.object.name, address - held.base
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_some_launches_have_several_classes_and_most_are_exact(all_tests: bool) -> None:
     seeds = SEEDS[:40] if all_tests else SEEDS[:24]
     found = [follow_launch(m, declared(launch), Limit(None)) for m, launch in map(kernel, seeds)]

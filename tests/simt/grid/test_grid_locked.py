@@ -106,6 +106,7 @@ def write_one_thread(body: str, test: str) -> str:
     return ONE_THREAD.format(take=TAKE.format(0), body=body, test=test)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("test", ["eq.u32 %p1, %r2, 1", "ne.u32 %p1, 0, %r2", "gt.u32 %p1, %r2, 0"])
 @pytest.mark.parametrize("load", ["ld.relaxed.gpu.global.u32", "ld.acquire.sys.global.u32", "ld.volatile.global.u32"])
 def test_a_strong_load_under_a_lock_returns_what_others_left(load: str, test: str) -> None:
@@ -184,7 +185,7 @@ def test_many_clusters_are_proved() -> None:
     assert answer(Plan(ctas=24, locks=3, counts="store")) == "proved"
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 def test_random_grids_are_judged_by_orders_of_threads() -> None:
     rng = random.Random(20)
     answers = [(plan, answer(plan), judge(plan)) for plan in (generate(rng) for _ in range(60))]

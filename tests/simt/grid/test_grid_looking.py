@@ -48,7 +48,7 @@ def test_a_look_ahead_of_a_store_of_the_same_cluster_is_not_followed() -> None:
     assert "stores to afterwards" in answer(replace(RIGHT, start=0, first=None, waits="never", stops=None))
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 def test_random_scans_are_judged_by_all_interleavings() -> None:
     rng = random.Random(20)
     answers = [(plan, answer(plan), judge(plan)) for plan in (generate(rng) for _ in range(40))]

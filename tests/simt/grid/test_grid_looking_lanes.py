@@ -29,6 +29,7 @@ def program(*reader: Op, lanes: int = 2, form: str = "u32", writer: tuple[Op, ..
     return Program(lanes, (form,) * 3, (writer,), reader)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("form", ["u32", "u64", "v2"])
 def test_right_ones_are_proved(form: str) -> None:
     for wait in (WAIT, BOTH):
@@ -36,6 +37,7 @@ def test_right_ones_are_proved(form: str) -> None:
         assert (judge(one), answer(one)) == ("fine", "proved")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -70,7 +72,7 @@ def test_ones_that_do_not_end_are_not() -> None:
     assert answer(alone) != "proved"
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_ones_are_judged_by_executions(seed: int) -> None:
     answers = list(sampled(seed, 60))

@@ -19,6 +19,7 @@ from tests.fuzz.looking_warps import Plan, answer, generate, is_wrong, judge
 RIGHT = Plan()
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "plan",
     [
@@ -35,6 +36,7 @@ def test_right_scans_are_proved(plan: Plan) -> None:
     assert (judge(plan), answer(plan)) == ("fine", "proved")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "plan",
     [
@@ -67,7 +69,7 @@ def sampled(seed: int, count: int) -> list[tuple[Plan, str, str]]:
     return [(plan, answer(plan), judge(plan)) for plan in (generate(rng) for _ in range(count))]
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(24))
 def test_random_scans_are_judged_by_all_interleavings(seed: int) -> None:
     answers = sampled(seed, 12)

@@ -49,6 +49,7 @@ COUNTED = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", COUNTED)
 def test_a_counter_may_be_a_variable(name: str) -> None:
     plan, expected = COUNTED[name]
@@ -122,6 +123,7 @@ def test_one_cluster_may_count_itself() -> None:
     assert check(text, {"launches": [one] * 3, "buffers": {"data": {"bytes": 4}}}).verdict == "proved"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_variable_that_the_host_has_changed_is_not_known() -> None:
     assert answer_launches(RESET, 1, forgotten=["counter"]).verdict != "proved"
 
@@ -272,6 +274,7 @@ def ask(text: str, ctas: int, *, cooperative: bool = True) -> tuple[str | None, 
     return (None if found is None else found.verdict.value), why
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("place", [IN_VARIABLE, IN_WORKSPACE])
 @pytest.mark.parametrize(("ctas", "parts"), [(3, (OWN, NEXT)), (12, (OWN, NEXT, OWN, NEXT))])
 def test_a_barrier_by_the_sign_of_a_word_is_proved(ctas: int, parts: tuple[str, ...], place: str) -> None:
@@ -299,6 +302,7 @@ TWINS = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", TWINS)
 def test_a_barrier_by_the_sign_of_a_word_that_is_wrong_is_not(name: str) -> None:
     text, why = TWINS[name]

@@ -244,7 +244,7 @@ def test_more_is_asked_of_a_word_of_numbers_than_who_is_last(text: str, ctas: in
     assert (found, why) == (None, said)
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
 def test_pairs_prove_no_random_grid_with_an_error(first: int) -> None:
     for seed in range(first, first + PER_TEST):

@@ -98,7 +98,7 @@ def test_tiles_that_go_wrong_or_differ_are_not_proved(edits: tuple[tuple[str, st
     assert ask(*edits).verdict != "proved"
 
 
-@pytest.mark.daily(days=3)
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize("load", ["ld.relaxed.gpu", "ld.acquire.cta", "ld.volatile"])
 def test_a_look_that_orders_less_than_the_wait_is_not_left_out(load: str) -> None:
     """If it finds the turn, there is no wait: nothing else acquires."""
@@ -140,10 +140,12 @@ END:
     assert ask((KERNEL, before + harmless + again + behind), timeout=60).verdict == "proved"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_tiles_whose_words_begin_otherwise_are_not_proved() -> None:
     assert ask(first=9).verdict != "proved"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_tiles_that_need_not_be_resident_are_all_checked_but_not_proved() -> None:
     found = ask(cooperative=False)
     assert (found.verdict, found.covers.clusters) == ("bounded", TILES * SLICES)

@@ -49,6 +49,7 @@ def test_a_right_barrier_is_proved() -> None:
     assert ask(RIGHT) == ("proved", ())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RACES)
 def test_a_race_that_a_pair_shows_is_found(name: str) -> None:
     verdict, codes = ask(RACES[name])
@@ -56,6 +57,7 @@ def test_a_race_that_a_pair_shows_is_found(name: str) -> None:
     assert set(codes) == {"RACE001"}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", OPEN)
 def test_a_race_of_a_pair_that_other_order_may_prevent_is_left_open(name: str) -> None:
     assert ask(OPEN[name])[0] is None

@@ -12,7 +12,7 @@ abuse = pytest.importorskip("benchmarks.abuse", reason="the checkout's root is n
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the commands are forked")
 
 
-@pytest.mark.daily(days=12, least=0)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("first", range(0, 40, 5))
 def test_mutated_inputs_end_as_they_should(first: int) -> None:
     tally = abuse.Tally(7, next=first)

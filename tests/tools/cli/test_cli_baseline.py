@@ -46,6 +46,7 @@ def baseline(file: Path, mcheck: Mcheck) -> Path:
     return path
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_what_is_known_is_no_error_after_lines_have_moved(file: Path, baseline: Path, mcheck: Mcheck) -> None:
     file.write_text(RACE.replace("P@", "// a comment\n\nP@").replace("  st.", "      st."))
     done = mcheck("check", file, "--baseline", baseline)

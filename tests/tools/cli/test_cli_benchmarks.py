@@ -125,6 +125,7 @@ WAIT_FOR_FREED = "MORE(k) && PASSED(EMPTY, 1 - PARITY(k))"
 WAIT_FOR_FILLED = "MORE(k) && PASSED(FULL, PARITY(k))"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("sizes", "words", "was", "becomes", "sound"),
     [

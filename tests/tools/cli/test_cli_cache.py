@@ -64,6 +64,7 @@ def test_a_second_run_asks_nobody(mcheck: Callable, litmus: Callable, cache: Pat
     assert called.take() == ["a", "b"], "without --cache nothing is kept"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("command", ["run", "check", "outcomes"])
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_same_is_said(mcheck: Callable, litmus: Callable, cache: Path, command: str, form: str) -> None:

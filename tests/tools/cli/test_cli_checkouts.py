@@ -36,6 +36,7 @@ def other(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_each_checkout_answers_by_its_own_code(
     other: Path, question: Question, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +54,7 @@ def test_each_checkout_answers_by_its_own_code(
     assert "1 rows; finding -> proved: 1" in capfd.readouterr().out
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_without_two_answers_there_is_no_ratio(other: Path, question: Question) -> None:
     main = other / "mcheck" / "__main__.py"
     main.write_text(OTHER.replace('"finding"', '"unknown"'), encoding="utf-8")

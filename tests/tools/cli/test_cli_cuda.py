@@ -125,6 +125,7 @@ def test_a_reason_names_the_line_of_the_source(
     assert said in " ".join(mcheck("check", kernel).out.split())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ["k.launch.json", "k.json", "k.launch.toml"])
 def test_the_launch_stands_beside_the_source(kernel: Path, mcheck: Mcheck, name: str) -> None:
     toml = "grid = 1\nblock = 64\n[params]\nrounds = 3\nout = {buffer = 256}\n"

@@ -47,6 +47,7 @@ def test_what_was_cut_does_not_come_again(
     assert document(mcheck(*command, "--cpu-timeout", limit, "--cache", tmp_path / "cache").out) == whole, "kept now"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_benchmark_makes_the_same_command_again_and_judges_it() -> None:
     assert made(7, 3) == made(7, 3)
     assert len({made(7, k).kind for k in range(30)}) == 4

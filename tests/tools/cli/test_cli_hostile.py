@@ -60,6 +60,7 @@ def test_a_module_that_is_a_pipe(mcheck: Callable, tmp_path: Path) -> None:
         assert mcheck("check", tmp_path / "pipe.ptx", "--timeout", 0.3, "--cache", tmp_path / "c").status == 3
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("command", ["run", "check", "outcomes", "doc"])
 def test_a_model_and_an_include_that_are_pipes(
     mcheck: Callable, litmus: Callable, tmp_path: Path, command: str
@@ -249,6 +250,7 @@ def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("command", ["run", "check", "outcomes", "doc"])
 @pytest.mark.parametrize("how", ["model", "include", "link", "linked include", "up", "definitions"])
 def test_no_text_of_another_folder(

@@ -49,6 +49,7 @@ def test_a_module_of_many_clusters_may_have_fewer() -> None:
     assert "a smaller grid" in found
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_check_that_runs_out_of_time_says_how_far_it_came(mcheck: Callable) -> None:
     done = mcheck("check", QUEUE, "--cpu-timeout", 0.7)
     assert done.status == 3

@@ -61,6 +61,7 @@ def test_an_answer_without_a_pass_is_kept_by_itself(
         assert store.statistics().answers == 2, "in another order they are the same passes"
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_a_proof_is_asked_for_without_a_pass(mcheck: Callable, litmus: Callable) -> None:
     path = litmus("ring", text=ring(rounds=100))
     few, whole = mcheck("check", path), mcheck("check", path, "--without", "long-loops")

@@ -109,6 +109,7 @@ def test_a_test_that_ignores_its_time_is_stopped(jobs: int) -> None:
     assert results[2].reason == "no answer within 1 s"
 
 
+@pytest.mark.daily(days=3, least=0)
 @needs_fork
 def test_a_test_that_is_stopped_says_how_far_it_came() -> None:
     def task(case: Case, settings: Settings) -> Result:
@@ -224,6 +225,7 @@ list(run_cases([Case("a"), Case("b")], Settings(timeout=300), 2, task, crashed_r
 """
 
 
+@pytest.mark.daily
 @needs_fork
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a worker ends after its test")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -286,6 +288,7 @@ def _spin(*_: object, **__: object) -> None:
         pass
 
 
+@pytest.mark.daily(days=4, least=0)
 @needs_fork
 @pytest.mark.parametrize("place", ["exploration.find_fix", "exploration.Search.sorted_findings"])
 def test_what_was_found_is_reported_when_the_process_is_stopped(
@@ -313,6 +316,7 @@ def test_what_was_found_is_reported_when_the_process_is_stopped(
     assert "explored by then" in result["reasons"][0]["text"]
 
 
+@pytest.mark.daily(days=3, least=0)
 @needs_fork
 def test_nothing_is_handed_over_that_the_user_left_out(
     mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch
@@ -340,6 +344,7 @@ def test_processor_time_does_not_pass_while_a_process_sleeps(
     assert mcheck("check", "--cpu-timeout", "2.5", litmus("race", text=RACE)).status == 1
 
 
+@pytest.mark.daily(days=3, least=0)
 @needs_fork
 def test_processor_time_stops_what_does_not_end(
     mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch

@@ -181,6 +181,7 @@ def test_the_same_text_twice(litmus: Callable) -> None:
     assert len(outputs) == 1
 
 
+@pytest.mark.daily(days=3, least=0)
 def test_the_same_reason_twice() -> None:
     """Several circles of words may be why an engine does not know; which is named does not depend on the run."""
     path = ROOT / "litmus" / "bulk" / "bulk-relaxed-wait-fence-then-restricted-acquire.litmus"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.frontend.cuda.nvcc import find_compiler
+from tests.shown_commands import printed
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
@@ -23,23 +23,6 @@ BLOCK = re.compile(r"^```(?P<kind>\w+)(?: title=(?P<title>\S+))?\n(?P<body>.*?)^
 
 COMPILER = re.compile(r"\bnvcc \d+\.\d+")
 """The release of the compiler, which is that of the README in what is compared."""
-
-
-def shell(command: str, folder: Path) -> str:
-    """The output of a line that starts with ``mcheck`` or is for the shell."""
-    search = os.pathsep.join([str(folder / ".bin"), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["sh", "-c", command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env=environment,
-        timeout=60,
-        check=False,
-    )
-    return COMPILER.sub("nvcc 13.5", done.stdout)
 
 
 def compiles() -> bool:
@@ -54,19 +37,11 @@ def compiles() -> bool:
     ).returncode
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """An empty folder with the command ``mcheck`` on its path."""
-    launcher = tmp_path / ".bin" / "mcheck"
-    launcher.parent.mkdir()
-    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mcheck "$@"\n')
-    launcher.chmod(0o755)
-    return tmp_path
-
-
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no shell to run the commands with")
 @pytest.mark.parametrize("cuda", [False, pytest.param(True, marks=pytest.mark.daily(days=4, least=0))])
-def test_the_readme_shows_what_happens(cuda: bool, folder: Path, promote: bool) -> None:
+def test_the_readme_shows_what_happens(
+    cuda: bool, command_folder: Path, promote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is compiled with nvcc by itself: that takes most of the time."""
     if cuda and not compiles():
         pytest.skip("no nvcc, or without headers")
@@ -74,7 +49,7 @@ def test_the_readme_shows_what_happens(cuda: bool, folder: Path, promote: bool) 
     shown, happened, run = [], [], 0
     for block in BLOCK.finditer(text):
         if block["title"]:
-            (folder / block["title"]).write_text(block["body"])
+            (command_folder / block["title"]).write_text(block["body"])
         if block["kind"] != "console":
             continue
         if (".cu" in block["body"]) != cuda:
@@ -82,7 +57,8 @@ def test_the_readme_shows_what_happens(cuda: bool, folder: Path, promote: bool) 
         commands = [line[2:] for line in block["body"].splitlines() if line.startswith("$ ")]
         run += len(commands)
         shown.append(block["body"])
-        happened.append("".join(f"$ {command}\n{shell(command, folder)}" for command in commands))
+        said = "".join(f"$ {command}\n{printed(command, command_folder, monkeypatch)}" for command in commands)
+        happened.append(COMPILER.sub("nvcc 13.5", said))
     assert run >= 3
     if promote:
         for old, new in zip(shown, happened, strict=True):

@@ -125,6 +125,7 @@ P@cta 0 {
 """
 
 
+@pytest.mark.daily(one_of="a server")
 def test_the_kind_of_a_finding_is_said_once() -> None:
     async def scenario(client: Editor) -> None:
         client.shows(STUCK)
@@ -254,6 +255,7 @@ def test_completion_knows_instructions_qualifiers_and_names() -> None:
     talk(scenario)
 
 
+@pytest.mark.daily(one_of="a server")
 def test_definitions_and_outlines() -> None:
     async def scenario(client: Editor) -> None:
         client.shows(REFILL)
@@ -310,6 +312,7 @@ SLOW = "PTX slow\n{ .global .u32 x[64]; }\n" + "".join(map(THREAD.format, range(
 """Too many executions for any engine."""
 
 
+@pytest.mark.daily(one_of="a server")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to see the processes in")
 def test_newer_text_stops_a_check_and_nothing_outlives_the_server() -> None:
     async def scenario(client: Editor) -> None:
@@ -364,6 +367,7 @@ MISSPELT = (
 )
 
 
+@pytest.mark.daily(one_of="a server")
 def test_a_misspelt_word_is_corrected_by_an_action() -> None:
     async def scenario(client: Editor) -> None:
         for number, (kind, right, wrong, title) in enumerate(MISSPELT):

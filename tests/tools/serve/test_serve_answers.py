@@ -65,6 +65,7 @@ Q@cta 1 { ld.relaxed.gpu.global.u32 r0, [y]; st.relaxed.gpu.global.u32 [x], 1; i
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("asked", "verdict"),
     [

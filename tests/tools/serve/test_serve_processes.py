@@ -88,6 +88,7 @@ def test_a_call_that_is_cancelled_stops_its_processes_and_no_other() -> None:
     serve(scenario)
 
 
+@pytest.mark.daily(one_of="a server")
 def test_a_worker_that_dies_is_told_of_and_the_server_lives() -> None:
     async def scenario(served: Processes) -> None:
         call = asyncio.create_task(served.answer(LONG))
@@ -118,6 +119,7 @@ def test_the_process_that_forks_is_started_again() -> None:
     serve(scenario)
 
 
+@pytest.mark.daily(one_of="a server")
 def test_time_runs_out_and_the_next_request_is_answered() -> None:
     async def scenario(served: Processes) -> None:
         late = Request(kind=requests.CHECK, path=QUEUE, settings=Settings(timeout=1))
@@ -130,6 +132,7 @@ def test_time_runs_out_and_the_next_request_is_answered() -> None:
     serve(scenario, jobs=1)
 
 
+@pytest.mark.daily(one_of="a server")
 def test_a_fork_that_keeps_no_limit_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(served: Processes) -> None:
         await served.answer(Request(kind=requests.EXPLAIN, code="RACE001"))  # it is warm now
@@ -142,6 +145,7 @@ def test_a_fork_that_keeps_no_limit_is_stopped(monkeypatch: pytest.MonkeyPatch) 
     serve(scenario)
 
 
+@pytest.mark.daily(one_of="a server")
 def test_nothing_outlives_the_server() -> None:
     async def scenario(served: Processes) -> None:
         call = asyncio.create_task(served.answer(LONG))
@@ -155,6 +159,7 @@ def test_nothing_outlives_the_server() -> None:
     serve(scenario)
 
 
+@pytest.mark.daily(one_of="a server")
 def test_a_second_answer_takes_little_of_the_processor() -> None:
     """The figure that ``docs/agents.md`` names; a busy machine takes up to twice that."""
 

@@ -159,6 +159,7 @@ def test_definitions_need_not_recur(definitions: str) -> None:
     assert found
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-9.5"])
 def test_what_follows_from_other_columns_is_not_stored(name: str) -> None:
     program = parse(PROGRAM, "threads.litmus")
