@@ -99,18 +99,14 @@ class _Groups:
         return self._answer_large(share, late=late)
 
     def _answer_large(self, share: Limit, *, late: bool) -> Answer:
-        """The answer about a grid that is too large to be followed whole: from pairs, if they stand for all. Where they
-        leave open whether clusters are resident, a group may show a deadlock.
-        """
+        """The answer about a grid that is too large to be followed whole: from pairs, if they stand for all."""
         counted = self._ask_pairs()
-        if isinstance(counted, Answer) and _is_decided(counted):
+        if isinstance(counted, Answer):
             return counted
         if counted is not None:
             share = self._share()
         given = self._with_lateness(self._follow_groups(share, late=late), share, late=late)
-        if isinstance(counted, Reason):
-            return _with_reason(given, counted)
-        return given if counted is None or _is_decided(given) else counted
+        return given if counted is None else _with_reason(given, counted)
 
     def _answer_small(self, share: Limit, *, late: bool, several: bool) -> Answer:
         """The answer about a grid that may be followed whole, and from pairs if that says too little. ``several``: it

@@ -128,6 +128,18 @@ def test_the_sign_that_an_addition_finds_is_not_known() -> None:
     assert "values that other threads write" in found
 
 
+def test_a_vector_that_is_a_whole_word_returns_what_others_left() -> None:
+    body = "ld.global.v2.u32 {%r2, %r3}, [%a2];\nmov.u64 %a3, 1;\nst.global.u64 [%a2], %a3;"
+    assert answer_module(write_one_thread(body, "ne.u32 %p1, %r2, 0"), 3, 1) == "the pair is left open"
+
+
+@pytest.mark.parametrize("update", ["red.relaxed.gpu.global.add.u32 [%a2], 1", "atom.global.inc.u32 %r6, [%a2], 9"])
+def test_an_update_leaves_what_others_left_and_its_own(update: str) -> None:
+    # Two CTAs add 1 and load nothing; two others find 2 there and store without the lock.
+    body = f"setp.lt.u32 %p2, %r1, 3;\n@%p2 {update};\nmov.u32 %r2, 0;\n@!%p2 ld.global.u32 %r2, [%a2];"
+    assert answer_module(write_one_thread(body, "gt.u32 %p1, %r2, 1"), 4, 1) != "proved"
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_what_a_cluster_stores_to_unknown_contents_stays_unknown(*, again: bool) -> None:
     release = "atom.acq_rel.gpu.global.exch.b32 %r7, [%a2 + 60], 0;"

@@ -75,8 +75,8 @@ class _Executions:
     shapes: dict[object, int] = field(default_factory=dict)
     values: dict[Word, dict[int, None]] = field(default_factory=dict)
     """What guarded words, which some cluster writes, may hold."""
-    loads: dict[int, set[Word]] = field(default_factory=dict)
-    """By cluster, the words of given contents that it loads."""
+    reads: dict[int, set[Word]] = field(default_factory=dict)
+    """By cluster, the words of given contents that it reads."""
     found: dict[tuple[int, tuple[tuple[Word, int], ...]], Locking] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -93,7 +93,7 @@ class _Executions:
 
     def _contents(self, number: int) -> Iterator[Contents]:
         """The contents that a cluster may find, where they are not the first ones."""
-        words = sorted(self.loads.get(number, set()) & self.values.keys())
+        words = sorted(self.reads.get(number, set()) & self.values.keys())
         for some in product(*(list(self.values[word]) for word in words)):
             yield {
                 word: value for word, value in zip(words, some, strict=True) if value != next(iter(self.values[word]))
@@ -107,7 +107,7 @@ class _Executions:
             one = execute_locking(self.module, self.launch, clusters[number], number, contents, self.shapes, within)
         if not one.code:
             raise NotReducible(NO_LOCKS, applies=False)
-        self.loads.setdefault(number, set()).update(one.loads)
+        self.reads.setdefault(number, set()).update(one.reads)
         self._guard(one)
         return one
 
@@ -183,7 +183,7 @@ def _ordered(launch: Launch, done: _Executions) -> _LockedClusters:
         [one.code for one in executions], [one.number for one in executions],
         {at: found.first for (at, _), found in initial.items()},
     )  # fmt: skip
-    asked = done.values.keys() & set().union(*done.loads.values())
+    asked = done.values.keys() & set().union(*done.reads.values())
     for each in executions:
         if len(each.code) > 2 and not asked.isdisjoint(each.left):
             raise NotReducible(

@@ -46,8 +46,8 @@ class OwnContents(OthersSignal):
     contents: Sequence[Mapping[Word, int]] = ()
     held: list[dict[Word, Held]] = field(default_factory=list)
     """By executed cluster, what words hold for it."""
-    loads: set[Word] = field(default_factory=set)
-    """The words of given contents that are loaded, as a whole."""
+    reads: set[Word] = field(default_factory=set)
+    """The words of given contents that are loaded, or updated, as a whole."""
 
     @property
     def leaves_polls_out(self) -> bool:
@@ -57,7 +57,7 @@ class OwnContents(OthersSignal):
     def restarted(self) -> Self:
         """The watch, at the beginning of an execution."""
         OthersSignal.restarted(self)
-        self.loads.clear()
+        self.reads.clear()
         self.held = [{word: (value, True) for word, value in given.items()} for given in self.contents]
         return self
 
@@ -66,15 +66,15 @@ class OwnContents(OthersSignal):
         out = OthersSignal.instrument(self, compiler, steps)
         for at, statement, unit in statements(compiler):
             opcode = statement.opcode
-            if statement.kind in MEMORY and opcode.space in ("global", "generic") and opcode.vector == 1:
-                size = type_size(opcode.type)
+            if statement.kind in MEMORY and opcode.space in ("global", "generic"):
+                size = type_size(opcode.type) * opcode.vector  # a vector may be a whole word of others
                 if size <= 8:
                     out[at] = self._own(unit, statement, compiler.fetch(unit, statement.place), size, out[at])
         return out
 
     def _own(self, unit: Unit, statement: ptx.Statement, fetch: Fetch, size: int, step: Step) -> Step:
         """A step before which each cluster finds what it holds in the words that it accesses."""
-        loads = statement.kind is Kind.LOAD
+        reads = statement.kind is not Kind.STORE  # what an atomic leaves depends on what it finds
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             out, goes_on = np.zeros_like(mask), False
@@ -92,8 +92,8 @@ class OwnContents(OthersSignal):
                     self.held[number][word] = _load(c, word)
                 if done is not None:
                     out, goes_on = out | done, True
-            if loads and mine.any():
-                self.loads.update(self._words(np.unique(places[mine]), size))
+            if reads and mine.any():
+                self.reads.update(self._words(np.unique(places[mine]), size))
             return out if goes_on else None
 
         return run

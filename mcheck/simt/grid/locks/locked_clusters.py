@@ -38,8 +38,8 @@ class Locking(Signalling):
 
     number: int
     contents: Contents
-    loads: frozenset[Word]
-    """The words of given contents that it loads."""
+    reads: frozenset[Word]
+    """The words of given contents that it loads or updates."""
     left: Mapping[Word, int | None]
     """What words hold at its end; ``None`` if that is not known."""
 
@@ -62,7 +62,7 @@ def execute_locking(
     return Locking(
         cluster, (shape, reader.thread), reader.accesses(), lanes_of(program), watch.compiler.places, code,
         reader.thread, polls_early=bool(watch.early), last=frozenset(), told={}, seen=(-1, ()), number=number,
-        contents=contents, loads=frozenset(word for word in watch.loads if word[0] not in locks), left=left,
+        contents=contents, reads=frozenset(word for word in watch.reads if word[0] not in locks), left=left,
     )  # fmt: skip
 
 
