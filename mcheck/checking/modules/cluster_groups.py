@@ -44,6 +44,8 @@ MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
 GROUP_SECONDS = 20.0
 """Maximum time for groups of clusters; half of what is left of a longer time limit."""
+WAITING_SECONDS = 3.0
+"""Time for groups of clusters that wait for each other, before it is asked whether pairs of them stand for all."""
 COUNTED_SECONDS = 30.0
 """Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
 TOGETHER = "following clusters together"
@@ -117,15 +119,27 @@ class _Groups:
             return choices
         if several:
             share = self._share()
+        share, longer = self._share_before_pairs(share), share
         given = self._follow_groups(share, late=late)
         counted = None if _is_decided(given) else self._ask_pairs()
-        if isinstance(counted, Answer):
+        if isinstance(counted, Answer) and counted.verdict is Verdict.PROVED:
             return counted
-        why = counted if counted is not None and counted.cut else None
+        if share is not longer and share.is_over() and not (_is_decided(given) or self.limit.is_over()):
+            share = self._share()
+            given = self._follow_groups(share, late=late)
+        if isinstance(counted, Answer) and not _is_decided(given):
+            return counted
+        why = counted if isinstance(counted, Reason) and counted.cut and not _is_decided(given) else None
         given = self._with_lateness(given, share, late=late)
         if why is None and given.verdict is Verdict.UNKNOWN:
             why = choices
         return given if why is None else _with_reason(given, why)
+
+    def _share_before_pairs(self, share: Limit) -> Limit:
+        """The time for groups before pairs are asked about: a part of the share where clusters wait for each other, for
+        then they have executions without number together, and the order of their signals mostly shows more.
+        """
+        return self.limit.share(min(WAITING_SECONDS, self.seconds)) if self.first.deadlocks else share
 
     def _share(self) -> Limit:
         return self.limit.share(self.seconds)

@@ -3,8 +3,11 @@
 # ruff: noqa: ISC004
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from mcheck.answers.result import Answer
 from mcheck.checking.modules import cluster_groups
 from mcheck.checking.run.result import Result
 from mcheck.ptx import check
@@ -311,3 +314,50 @@ def test_a_fill_that_only_one_cluster_does_decides_what_the_others_do() -> None:
     assert str(check(text.replace("GUARD", ""), {"grid": 4}).verdict) == "proved"
     found = check(text.replace("GUARD", "@%p2"), {"grid": 4})
     assert {f.code for f in found.findings} == {"DEAD005"}, (found.verdict, found.reason)
+
+
+BARRIER = """st.global.u32 [%rd4], 1;
+  bar.sync 0;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra MET;
+  atom.add.release.gpu.global.u32 %r5, [%rd1], 1;
+AGAIN:
+  ld.acquire.gpu.global.u32 %r6, [%rd1];
+  setp.lt.u32 %p2, %r6, 2;
+  @%p2 bra AGAIN;
+MET:
+  bar.sync 0;
+  xor.b32 %r7, %r3, 32;
+  mul.wide.u32 %rd7, %r7, 4;
+  add.s64 %rd8, %rd2, %rd7;
+  ld.global.u32 %r8, [%rd8];
+"""
+
+
+@pytest.mark.daily(one_of="pairs")
+@pytest.mark.parametrize(
+    ("body", "cooperative", "kinds", "times"),
+    [
+        pytest.param(BARRIER, True, set(), 1, id="pairs-prove-it"),
+        pytest.param(BARRIER, False, {"deadlock"}, 2, id="nobody-promises-that-both-run"),
+        pytest.param(BARRIER.replace(".release", ".relaxed"), True, {"race"}, 2, id="nothing-is-released"),
+    ],
+)
+def test_of_clusters_that_wait_for_each_other_pairs_are_asked_about_before_the_time_for_groups_is_over(
+    body: str, cooperative: bool, kinds: set[str], times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = cluster_groups._answer_together
+    limits: list[object] = []
+
+    def follow(launch: Any, first: Any, follow: Any, question: Any, limit: Any) -> Answer:
+        limits.append(limit)
+        return together(launch, first, follow, question, limit)
+
+    monkeypatch.setattr(cluster_groups, "_answer_together", follow)
+    monkeypatch.setattr(cluster_groups, "WAITING_SECONDS", 0.0)
+    word, data = {"buffer": 4, "init": {"hex": "00000000"}}, {"buffer": 256}
+    given = {"grid": [2], "block": [32], "cooperative": cooperative, "params": {"a": word, "b": data}}
+    found = check(f"{HEAD}{body}  ret;\n}}\n", given)
+    assert found.verdict == ("finding" if kinds else "proved")
+    assert {f.kind for f in found.findings} == kinds
+    assert len(limits) == times
