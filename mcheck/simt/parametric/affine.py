@@ -46,6 +46,10 @@ class Value:
         """The lanes whose value is the same for all numbers."""
         return ~self.bad & ~self.slopes.any(axis=0)
 
+    def of_lanes(self, lanes: Mask) -> Value:
+        """The same of some of the lanes."""
+        return Value(self.base[lanes], self.slopes[:, lanes], self.bad[lanes])
+
 
 @dataclass(slots=True)
 class Numbers:
@@ -102,6 +106,10 @@ class Numbers:
         else:
             low, high = 0, (1 << bits) - 1
         return base, self.stays_between(base, value.slopes, low, high)
+
+    def without_still(self, slopes: Slopes) -> Slopes:
+        """The slopes, without those of values that the exclusions so far leave one number for."""
+        return slopes
 
     def floor_slopes(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
         """The slopes of quotients by ``block``, rounded down, and the lanes where they are known: the slopes are
@@ -364,12 +372,20 @@ def _comparison(test: str, kind: str) -> Rule | None:
 
 
 def _extreme(name: str, kind: str) -> Rule:
+    """``min`` and ``max``: one of both, as long as the other one is not beyond it. Of two equal ones it is the one that
+    does not grow.
+    """
+
     def run(n: Numbers, s: list[Value]) -> Value:
         a, b = s[0], s[1]
-        known = _invariant_comparison(n, a, b, kind, "le")
         x, y = to_number(a.base, kind), to_number(b.base, kind)
-        first = x <= y if name == "min" else x > y
-        return _result(a, np.where(first, a.slopes, b.slopes), ~known, type_bits(kind))
+        first = (x < y if name == "min" else x > y) | ((x == y) & b.slopes.any(axis=0))
+        known = np.zeros(len(x), np.bool_)
+        for chosen, test in ((first, "le" if name == "min" else "ge"), (~first, "ge" if name == "min" else "le")):
+            if chosen.any():
+                known[chosen] = _invariant_comparison(n, a.of_lanes(chosen), b.of_lanes(chosen), kind, test)
+        slopes = n.without_still(np.where(first, a.slopes, b.slopes))
+        return _result(a, slopes, ~known, type_bits(kind))
 
     return run
 

@@ -113,6 +113,13 @@ class Coordinates(Numbers):
         self.space.require([-x for x in column], least - low, self.span)
         return np.ones(len(value), np.bool_)
 
+    def without_still(self, slopes: Slopes) -> Slopes:
+        out = slopes.copy()
+        for these, column in _by_slopes(slopes):
+            if any(column) and self.space.is_still(column):
+                out[:, these] = 0
+        return out
+
     def floor_slopes(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
         whole = (value.slopes % block == 0).all(axis=0)
         slopes = np.where(whole, value.slopes // block, 0)
@@ -121,15 +128,30 @@ class Coordinates(Numbers):
         if not len(rest):
             return slopes, good
         inside = base.astype(np.int64)[rest] % block[rest]
-        columns = np.vstack([inside, block[rest], value.slopes[:, rest]])
+        columns = np.vstack([block[rest], value.slopes[:, rest]])
         kinds, back = np.unique(columns, axis=1, return_inverse=True)
         for n in range(kinds.shape[1]):
-            start, divisor, *by = map(int, kinds[:, n])
-            some = rest[back.reshape(-1) == n]
-            made = self._quotient(start, by, divisor)
-            if made is not None:
-                slopes[:, some], good[some] = made[:, None], True
+            divisor, *by = map(int, kinds[:, n])
+            some = np.flatnonzero(back.reshape(-1) == n)
+            starts, which = np.unique(inside[some], return_inverse=True)
+            for number, made in enumerate(self._quotients(starts.tolist(), by, divisor)):
+                if made is not None:
+                    mine = rest[some[which == number]]
+                    slopes[:, mine], good[mine] = made[:, None], True
         return slopes, good
+
+    def _quotients(self, starts: list[int], by: list[int], divisor: int) -> list[NDArray[np.int64] | None]:
+        """The slopes of quotients that differ in what is divided in the executed cluster. Where they would be many, the
+        class has those clusters in which each is the same: one condition takes less than a symbol for each lane.
+        """
+        low, high = self.space.bound_form(by)
+        leaving = [start for start in starts if start + low < 0 or start + high >= divisor]
+        if len(leaving) > MANY_STARTS:
+            self.space.require(by, divisor - 1 - max(leaving), self.span)
+            self.space.require([-x for x in by], min(leaving), self.span)
+            leaving = []
+        same = np.zeros(len(by), np.int64)
+        return [self._quotient(start, by, divisor) if start in leaving else same for start in starts]
 
     def _quotient(self, start: int, by: list[int], divisor: int) -> NDArray[np.int64] | None:
         """The slopes of one quotient: the whole part of its slopes, and a symbol for the remainder, unless that stays
@@ -148,6 +170,10 @@ class Coordinates(Numbers):
             return None
         whole[symbol] += 1
         return whole
+
+
+MANY_STARTS = 4
+"""The number of quotients by one instruction above which the class is restricted instead."""
 
 
 def coordinate_rule(opcode: Opcode) -> Rule | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import product
+from math import gcd
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -57,6 +58,8 @@ class Space:
     quotients: list[Quotient] = field(default_factory=list)
     bounds: list[tuple[int, int]] = field(default_factory=list)
     """The range of each symbol."""
+    known_bounds: dict[Slopes, tuple[int, int]] = field(default_factory=dict)
+    """The ranges of forms, as far as they have been asked for."""
     conditions: dict[Slopes, Condition] = field(default_factory=dict)
     """The conditions that do not hold for the whole grid: the strictest for each left-hand side."""
     reasons_lost: dict[str, Span | None] = field(default_factory=dict)
@@ -74,13 +77,33 @@ class Space:
         return count
 
     def bound_form(self, slopes: Sequence[int]) -> tuple[int, int]:
-        """Bounds of ``slopes * symbols`` in the grid."""
+        """Bounds of ``slopes * symbols`` in the grid: those of its symbols, each by itself, and those of the remainders
+        that it contains, such as ``x - 4 * (x // 4)``.
+        """
+        key = trim_slopes(slopes)
+        found = self.known_bounds.get(key)
+        if found is None:
+            found = self.known_bounds[key] = self._compute_bounds(key)
+        return found
+
+    def _compute_bounds(self, slopes: Slopes) -> tuple[int, int]:
         low = high = 0
         for slope, (least, most) in zip(slopes, self.bounds, strict=False):
             if slope > 0:
                 low, high = low + slope * least, high + slope * most
             elif slope:
                 low, high = low + slope * most, high + slope * least
+        for number, slope in enumerate(slopes[AXES:]):
+            quotient = self.quotients[number]
+            if not slope or slope % quotient.divisor:
+                continue
+            times = -slope // quotient.divisor  # base + slopes * symbols = divisor * quotient + remainder
+            taken = (*quotient.slopes, *(0 for _ in slopes[len(quotient.slopes) :]))
+            rest = [a - times * b for a, b in zip(slopes, taken, strict=True)]
+            rest[AXES + number] = 0
+            least, most = self.bound_form(rest)
+            ends = (-quotient.base * times, (quotient.divisor - 1 - quotient.base) * times)
+            low, high = max(low, least + min(ends)), min(high, most + max(ends))
         return low, high
 
     def bound_form_exactly(self, slopes: Sequence[int]) -> tuple[int, int]:
@@ -102,6 +125,17 @@ class Space:
         known = self.conditions.get(key)
         if known is None or bound < known.bound:
             self.conditions[key] = Condition(key, bound, span)
+
+    def is_still(self, slopes: Sequence[int]) -> bool:
+        """Whether ``slopes * symbols`` is zero in all clusters of the class, by its bounds and the conditions about it
+        alone.
+        """
+        low, high = self.bound_form(slopes)
+        over, under = (self.conditions.get(trim_slopes([sign * x for x in slopes])) for sign in (1, -1))
+        high = high if over is None else min(high, over.bound)
+        low = low if under is None else max(low, -under.bound)
+        step = gcd(*slopes)
+        return -step < low and high < step
 
     def isolate(self, reason: str, span: Span | None) -> None:
         """Remove all other clusters from the class."""
