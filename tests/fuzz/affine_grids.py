@@ -4,11 +4,11 @@
 
 A kernel has a few accesses of global memory, in loops and under guards, at addresses that are sums of products,
 quotients and remainders of ``%ctaid``, ``%tid`` and the loop counter. Most follow a layout that keeps the CTAs apart
-(lines, tiles, columns, rows of blocks), and some of these are damaged. The judge evaluates the same forms in Python for
-each thread of each CTA, byte by byte, and looks for two threads of which one writes what another accesses: it reads no
-PTX, knows no classes of CTAs and no forms. There is no synchronisation but a barrier of the CTA between phases. Threads
-store their numbers; what lanes of one warp store to one place by one instruction counts as one store, as it does for
-modules (docs/ptx-modules.md).
+(lines, tiles, tiles in groups, columns, rows of blocks), and some of these are damaged. The judge evaluates the same
+forms in Python for each thread of each CTA, byte by byte, and looks for two threads of which one writes what another
+accesses: it reads no PTX, knows no classes of CTAs and no forms. There is no synchronisation but a barrier of the CTA
+between phases. Threads store their numbers; what lanes of one warp store to one place by one instruction counts as one
+store, as it does for modules (docs/ptx-modules.md).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Form:
 
 OPERATIONS: Mapping[str, tuple[Callable[[int, int], int], str]] = {
     "+": (lambda a, b: a + b, "add.u32"),
+    "-": (lambda a, b: a - b, "sub.u32"),
     "*": (lambda a, b: a * b, "mul.lo.u32"),
     "/": (lambda a, b: a // b, "div.u32"),
     "%": (lambda a, b: a % b, "rem.u32"),
@@ -274,7 +275,9 @@ def _planned(random: Random, grid: tuple[int, int], block: int, buffer: str) -> 
     cta = plus(times(BX, max(1, high + off)), BY) if turned else plus(times(BY, max(1, wide + off)), BX)
     linear = cta if kind == "bulk" else plus(times(cta, max(1, block + random.choice((0, 0, 0, 0, -1, 2)))), T)
     total = wide * high * (1 if kind == "bulk" else block)
-    layout = random.choice(("line", "line", "stride", "tile", "column", "blocked", "reversed", "swizzled"))
+    layout = random.choice(
+        ("line", "line", "stride", "tile", "column", "blocked", "reversed", "swizzled", "strided", "grouped")
+    )
     loop = random.choice((1, 2, 3))
     guards: list[tuple[Form, int]] = []
     if layout == "stride":
@@ -292,6 +295,10 @@ def _planned(random: Random, grid: tuple[int, int], block: int, buffer: str) -> 
     elif layout == "column":
         index = plus(times(T, wide * high + off), cta) if kind != "bulk" else cta
         loop = 1
+    elif layout == "strided" and kind != "bulk":
+        index, loop = _strided(random, cta, block), 1
+    elif layout == "grouped":
+        index, loop = _grouped(random, cta, (wide + 1) * (high + 1), 1 if kind == "bulk" else block), 1
     elif layout == "swizzled":
         index = Form("^", linear, random.choice((1, 2, 3, 4)))
         loop = 1
@@ -306,6 +313,35 @@ def _planned(random: Random, grid: tuple[int, int], block: int, buffer: str) -> 
     if random.random() < 0.15:
         index = plus(index, constant(random.choice((1, 3, 64))))
     return Access(kind, buffer, index, size, tuple(guards), loop)
+
+
+def _strided(random: Random, cta: Form, block: int) -> Form:
+    """Places of threads, or of warps, whose distance depends on the CTA; in some it may be 0."""
+    modulus = random.randint(2, 5)
+    distance = Form("%", plus(BX, constant(random.randrange(modulus))), modulus)
+    if random.random() < 0.6:
+        distance = plus(distance, constant(1))
+    if random.random() < 0.5:
+        return plus(times(cta, 6 * block), Form("*", T, distance))
+    warp = Form("*", Form("/", T, 32), times(distance, random.choice((16, 32))))
+    return plus(times(cta, 6 * block), Form("%", T, 32), warp)
+
+
+def _grouped(random: Random, cta: Form, total: int, size: int) -> Form:
+    """Lines of ``size`` in tiles that follow each other in groups of rows; those behind the last row may be the first
+    ones again.
+    """
+    height, columns = random.randint(1, 4), random.randint(1, 4)
+    rows = -(-total // columns)
+    first = times(Form("/", cta, height * columns), height)
+    rest = Form("%", cta, height * columns)
+    here = Form("min", Form("-", constant(rows), first), height)
+    row, column = plus(first, Form("%", rest, here)), Form("/", rest, here)
+    if random.random() < 0.5:
+        wraps = rows * size - random.choice((0, 0, 1, size // 2))
+        line = plus(times(row, size), T if size > 1 else constant(0))
+        return plus(times(Form("%", line, max(1, wraps)), columns), column)
+    return plus(times(plus(times(row, columns), column), size), T if size > 1 else constant(0))
 
 
 def _unplanned(random: Random) -> Form:

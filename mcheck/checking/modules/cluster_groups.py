@@ -384,12 +384,16 @@ def answer_by_classes(
             return pair
         classes = find_classes(module, launch, limit, exact=True)
         clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
+        if clash is not None and clash.first == clash.second:
+            classes = follow_each(module, launch, limit)
+            clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
         if clash is not None:
             return _answer_about_pair(launch, clash, follow, limit)
     if classes.lost or len(classes.firsts) > MAX_ASKED:
         return None
     findings, cut, limit = alone.findings, alone.cut, more()
-    for number, at in enumerate(classes.firsts[1:], 2):
+    others = [at for at in classes.firsts if at != launch.first]
+    for number, at in enumerate(others, 2):
         note(Level.CLUSTERS, f"class {number} of {len(classes.firsts)} of clusters")
         one = follow(replace(launch, first=at), limit, apart=True)
         assert one is not None

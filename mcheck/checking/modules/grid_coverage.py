@@ -24,6 +24,8 @@ from mcheck.simt.grid.footprints.space import Space
 
 MOST_CLUSTERS = 1 << 16
 """The number of clusters that are searched for one that behaves differently."""
+MOST_SOLVED = 24
+"""The maximum number of forms whose pairs Z3 is asked about; of more the classes of clusters tell, by enumeration."""
 MOST_REASONS = 3
 """The maximum number of reasons that are listed."""
 
@@ -168,6 +170,7 @@ def _meetings(
     If the class is not the ``whole`` grid, only pairs that are easy to find. Definite races are added to ``clashes``.
     """
     space = footprint.space
+    solve = whole and len(footprint.beginnings) <= MOST_SOLVED
     regions: dict[Form, tuple[Region, ...]] = {}
     for a, b in combinations_with_replacement(footprint.beginnings, 2):
         if not is_conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
@@ -183,9 +186,9 @@ def _meetings(
         if whole and (_clipped(footprint, a) or _clipped(footprint, b)):
             said = "part of this box is outside of the tensor in the cluster that was checked, but not in others"
             yield next(iter(footprint.beginnings[a if _clipped(footprint, a) else b])), said
-        found = find_overlap(space, regions[a], regions[b], limit, apart=True, solve=whole)
+        found = find_overlap(space, regions[a], regions[b], limit, apart=True, solve=solve)
         if found is None and a.slopes != b.slopes:
-            found = find_overlap(space, regions[a], regions[b], limit, apart=False, solve=whole)
+            found = find_overlap(space, regions[a], regions[b], limit, apart=False, solve=solve)
         if isinstance(found, Pair) or (found == UNDECIDED and whole):
             yield _conflict_reason(footprint, cluster, a, b, found)
         sure = a.plain and a.sure and b.plain and b.sure and not footprint.may_signal

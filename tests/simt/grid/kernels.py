@@ -35,7 +35,7 @@ HEAD = """.version 8.7
 	mov.u32 %r3, %tid.x;
 	mov.u32 %r4, %clusterid.x;
 """
-GRIDS = ([4, 1, 1], [3, 2, 1], [2, 2, 2], [7, 1, 1], [4, 2, 1])
+GRIDS = ([4, 1, 1], [3, 2, 1], [2, 2, 2], [7, 1, 1], [4, 2, 1], [8, 1, 1])
 
 
 class Kernel:
@@ -145,6 +145,28 @@ class Kernel:
         self.access(guarded=False)
         self.lines.append(f"{label}:")
 
+    def tiles_in_groups(self) -> None:
+        """The row of a tile where tiles follow each other in groups of rows, and rows behind the last one are the first
+        ones again.
+        """
+        rng = self.rng
+        first, size, rest, m, n, row = (self.fresh() for _ in range(6))
+        height, columns, rows = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 5)
+        self.lines += [
+            f"div.s32 %r{first}, {self.register()}, {height * columns};",
+            f"mul.lo.s32 %r{first}, %r{first}, {height};",
+            f"sub.s32 %r{size}, {rows}, %r{first};",
+            f"min.s32 %r{size}, %r{size}, {height};",
+            f"max.s32 %r{size}, %r{size}, 1;",
+            f"rem.s32 %r{rest}, {self.register()}, {height * columns};",
+            f"rem.s32 %r{m}, %r{rest}, %r{size};",
+            f"add.s32 %r{m}, %r{m}, %r{first};",
+            f"div.s32 %r{n}, %r{rest}, %r{size};",
+            f"mad.lo.s32 %r{row}, %r{m}, 4, %r3;",
+            f"rem.s32 %r{row}, %r{row}, {4 * rows - rng.randint(0, 3)};",
+        ]
+        self.registers += [m, n, row, row]
+
     def loop(self) -> None:
         self.labels += 1
         label, k, p = f"$L{self.labels}", self.fresh(), self.predicates + 1
@@ -160,8 +182,8 @@ class Kernel:
             self.compute()
         for _ in range(self.rng.randint(1, 5)):
             part = self.rng.choices(
-                (self.compute, self.compare, self.access, self.branch, self.loop, self.shuffle),
-                (4, 3, 5, 1.5, 0.7, 0.5),
+                (self.compute, self.compare, self.access, self.branch, self.loop, self.shuffle, self.tiles_in_groups),
+                (4, 3, 5, 1.5, 0.7, 0.5, 1.5),
             )[0]
             part()
         self.access()

@@ -9,6 +9,7 @@ import pytest
 from tests.fuzz.affine_grids import (
     BX,
     Access,
+    Form,
     Kernel,
     T,
     compare,
@@ -35,6 +36,14 @@ def test_random_kernels_are_answered_as_their_accesses_say(seed: int) -> None:
 def test_lines_of_ctas_that_overlap_by_a_word_are_found(distance: int, race: bool) -> None:
     store = Access("st", "x", plus(times(BX, distance), T), 4)
     kernel = Kernel(((store,),), (5, 1), 32)
+    assert has_race(kernel) is race
+    assert compare(kernel)[0] == ("a race, found" if race else "apart, proved")
+
+
+@pytest.mark.parametrize(("ctas", "race"), [(2, False), (3, True)])
+def test_threads_that_meet_in_a_cta_that_was_not_executed_are_found(ctas: int, race: bool) -> None:
+    store = Access("st", "x", plus(times(BX, 1024), Form("*", T, Form("-", constant(2), BX))), 4)
+    kernel = Kernel(((store,),), (ctas, 1), 64)
     assert has_race(kernel) is race
     assert compare(kernel)[0] == ("a race, found" if race else "apart, proved")
 

@@ -105,7 +105,7 @@ ANSWERS = {
     "narrow sums": ("RACE001", (2, 20)),
     "too small": ("UB103", (1, 20)),
     "not followed": ("RACE001", (2, 20)),  # all reversed numbers are 0
-    "shared": ("bounded", (3, 20)),
+    "shared": ("proved", (20, 20)),  # each is followed
 }
 
 

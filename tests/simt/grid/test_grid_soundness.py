@@ -66,7 +66,9 @@ def look(seed: int) -> tuple[bool, bool]:
         for kind, accessed in bytes_.items():
             assert sure[kind] <= accessed, (cluster, kind)
             assert accessed <= perhaps[kind], (cluster, kind)
-        if all(form.sure for form in footprint.beginnings):
+        # Of lanes that store to one place one counts.
+        alike = len(bytes_["write"]) == len(clusters[0, 0, 0][0]["write"])
+        if alike and all(form.sure for form in footprint.beginnings):
             assert operations == way.operations
     given_answer = compute_coverage([footprint], given, Limit(None))
     covers = given_answer.covers

@@ -135,23 +135,24 @@ class Coordinates(Numbers):
             some = np.flatnonzero(back.reshape(-1) == n)
             starts, which = np.unique(inside[some], return_inverse=True)
             for number, made in enumerate(self._quotients(starts.tolist(), by, divisor)):
-                if made is not None:
-                    mine = rest[some[which == number]]
-                    slopes[:, mine], good[mine] = made[:, None], True
+                mine = rest[some[which == number]]
+                slopes[:, mine], good[mine] = made[:, None], True
         return slopes, good
 
-    def _quotients(self, starts: list[int], by: list[int], divisor: int) -> list[NDArray[np.int64] | None]:
-        """The slopes of quotients that differ in what is divided in the executed cluster. Where they would be many, the
-        class has those clusters in which each is the same: one condition takes less than a symbol for each lane.
+    def _quotients(self, starts: list[int], by: list[int], divisor: int) -> list[NDArray[np.int64]]:
+        """The slopes of quotients that differ in what is divided in the executed cluster. Where they would be many
+        symbols, the class has those clusters in which each is the same.
         """
         low, high = self.space.bound_form(by)
-        leaving = [start for start in starts if start + low < 0 or start + high >= divisor]
-        if len(leaving) > MANY_STARTS:
-            self.space.require(by, divisor - 1 - max(leaving), self.span)
-            self.space.require([-x for x in by], min(leaving), self.span)
-            leaving = []
         same = np.zeros(len(by), np.int64)
-        return [self._quotient(start, by, divisor) if start in leaving else same for start in starts]
+        out = []
+        for start in starts:
+            made = same if start + low >= 0 and start + high < divisor else self._quotient(start, by, divisor)
+            if made is None:
+                self.space.require(by, divisor - 1 - start, self.span)
+                self.space.require([-x for x in by], start, self.span)
+            out.append(same if made is None else made)
+        return out
 
     def _quotient(self, start: int, by: list[int], divisor: int) -> NDArray[np.int64] | None:
         """The slopes of one quotient: the whole part of its slopes, and a symbol for the remainder, unless that stays
@@ -170,10 +171,6 @@ class Coordinates(Numbers):
             return None
         whole[symbol] += 1
         return whole
-
-
-MANY_STARTS = 4
-"""The number of quotients by one instruction above which the class is restricted instead."""
 
 
 def coordinate_rule(opcode: Opcode) -> Rule | None:

@@ -35,6 +35,9 @@ MAX_EACH = 160
 MAX_RANGES = 1 << 22
 """Maximum number of ranges of an access, in all clusters together."""
 
+OWNER = 1 << 40
+"""The distance that keeps the ranges of clusters apart where those of all are compared at once."""
+
 IsConflict = Callable[[Form, Form], bool]
 
 
@@ -63,8 +66,8 @@ class ClassAccess:
 
 @dataclass(slots=True)
 class GridClasses:
-    """The classes of a launch. ``lost``: why not all is known. ``unplaced``: because addresses do not follow from the
-    coordinates as affine forms.
+    """The classes of a launch. ``lost``: why not all is known. ``unplaced``: because there are too many, or addresses do
+    not follow from the coordinates as affine forms; each cluster by itself has them.
     """
 
     launch: Launch
@@ -96,7 +99,7 @@ def find_classes(module: Module, launch: Launch, limit: Limit, *, exact: bool = 
         if not left.any():
             break
         if len(found.firsts) >= MAX_CLASSES:
-            found.lost = f"more than {MAX_CLASSES} classes of clusters"
+            found.lost, found.unplaced = f"more than {MAX_CLASSES} classes of clusters", True
             break
         z, y, x = (int(k) for k in np.argwhere(left)[0])
         first = (x * launch.cluster[0], y * launch.cluster[1], z * launch.cluster[2])
@@ -202,7 +205,10 @@ class Incomparable(Exception):
 
 
 def find_clashes(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> Iterator[Clash]:
-    """Pairs of clusters that conflict, one for each pair of accesses. Raises ``Incomparable``."""
+    """Pairs of clusters that conflict, one for each pair of accesses; and clusters, paired with themselves, in which
+    accesses meet that need not meet in the one that was executed: they move by different slopes. Raises
+    ``Incomparable``.
+    """
     for buffer in dict.fromkeys(a.form.buffer for a in classes.accesses):
         mine = [a for a in classes.accesses if a.form.buffer == buffer]
         held: list[tuple[ClassAccess, Ranges]] = []
@@ -219,7 +225,12 @@ def find_clashes(classes: GridClasses, is_conflict: IsConflict, limit: Limit) ->
         for k, (one, x) in enumerate(held):
             for other, y in held[k:]:
                 limit.check()
-                if is_conflict(one.form, other.form) and (pair := _first_pair(x, y)) is not None:
+                if not is_conflict(one.form, other.form):
+                    continue
+                pair = _first_pair(x, y)
+                if pair is None and one is not other and (one.form.slopes != other.form.slopes or one.form.shape):
+                    pair = _first_within(x, y)
+                if pair is not None:
                     first, second = map(classes.coordinates, pair)
                     yield Clash(first, second, (one.span, other.span))
 
@@ -232,12 +243,12 @@ def _ranges(access: ClassAccess) -> Ranges | None:
     starts, ends, owners = enumerate_ranges(access.extents, access.symbols, access.numbers)
     order = np.lexsort((starts, owners))
     starts, ends, owners = starts[order], ends[order], owners[order]
-    reach = np.maximum.accumulate(ends + owners * (1 << 40))  # of each owner: the offset keeps owners apart
+    reach = np.maximum.accumulate(ends + owners * OWNER)
     fresh = np.ones(len(starts), np.bool_)
-    fresh[1:] = starts[1:] + owners[1:] * (1 << 40) > reach[:-1]
+    fresh[1:] = starts[1:] + owners[1:] * OWNER > reach[:-1]
     begins = np.flatnonzero(fresh)
     last = np.append(begins[1:], len(starts)) - 1
-    return starts[begins], reach[last] - owners[begins] * (1 << 40), owners[begins]
+    return starts[begins], reach[last] - owners[begins] * OWNER, owners[begins]
 
 
 def _first_outside(access: ClassAccess, ranges: Ranges) -> int | None:
@@ -257,6 +268,16 @@ def _first_pair(x: Ranges, y: Ranges) -> tuple[int, int] | None:
         found = _first_pair_disjoint(y, x)
         return None if found is None else found[::-1]
     return _first_pair_disjoint(x, y)
+
+
+def _first_within(x: Ranges, y: Ranges) -> tuple[int, int] | None:
+    """A cluster, twice, that has a common byte of ``x`` and ``y``. Both are in the order of their clusters."""
+    (starts, ends), (low, high) = ((r[0] + r[2] * OWNER, r[1] + r[2] * OWNER) for r in (x, y))
+    meets = np.searchsorted(low, ends, side="left") > np.searchsorted(high, starts, side="right")
+    if not meets.any():
+        return None
+    owner = int(x[2][np.argmax(meets)])
+    return owner, owner
 
 
 def _by_start(x: Ranges) -> Ranges:
