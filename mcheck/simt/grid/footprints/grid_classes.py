@@ -66,8 +66,8 @@ class ClassAccess:
 
 @dataclass(slots=True)
 class GridClasses:
-    """The classes of a launch. ``lost``: why not all is known. ``unplaced``: because there are too many, or addresses do
-    not follow from the coordinates as affine forms; each cluster by itself has them.
+    """The classes of a launch. ``lost``: why not all is known. ``unplaced``: because there are too many, or addresses
+    do not follow from the coordinates as affine forms; each cluster by itself has them.
     """
 
     launch: Launch
