@@ -13,7 +13,8 @@ loaded only after a status that says that it is there.
    each, are looked at by strong loads of later clusters, all at scope gpu or wider, of the whole word. Nothing else
    accesses them (``mcheck.simt.grid.looks.word_values``). Each element of a vector is a word (8.2.4).
 2. Whatever such words hold of all that is stored to them, what a cluster does otherwise is the same: it computes, and
-   its ways meet again (``mcheck.simt.grid.looks.warp_exploration``). Everything else that it may learn from others is
+   its ways meet again (``mcheck.simt.grid.looks.warp_exploration``); one thread may hand to its CTA what it finds
+   (``mcheck.simt.grid.looks.handed_looks``). Everything else that it may learn from others is
    refused, but draws of tickets (``mcheck.checking.modules.pairs.signalled_grid``, 2), and loads of bytes that are
    published with what it has found, behind a fence or an acquire (``mcheck.simt.grid.looks.published_cells``). Nobody
    but the cluster that publishes such bytes writes them. What the launch says of the contents of memory that clusters

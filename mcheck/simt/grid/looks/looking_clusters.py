@@ -33,10 +33,11 @@ from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.execution.register_reads import places_after
+from mcheck.simt.grid.looks.handed_takeover import HandedTakeover
 from mcheck.simt.grid.looks.known_bits import EVERY, Bits, anything, compute
 from mcheck.simt.grid.looks.published_cells import find_published
 from mcheck.simt.grid.looks.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
-from mcheck.simt.grid.looks.warp_states import Case
+from mcheck.simt.grid.looks.warp_states import Case, Look, State
 from mcheck.simt.grid.looks.word_values import Stored, Words
 from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
 from mcheck.simt.grid.pairs.known_words import KnownWord
@@ -107,12 +108,13 @@ class OthersLook(OthersSignal):
             for number in self.numbers:
                 self.found.begin(number)
         out = list(steps)
+        handed = HandedTakeover(self, is_look)
         for at, statement, unit in statements(compiler):
             made = steps[at]
             if statement.kind is Kind.CALL:
                 raise NotReducible("functions are called", statement.span)
             if is_look(statement):
-                out[at] = self._explore(unit, at)
+                out[at] = handed.leave_out(unit, statement) or self._explore(unit, at)
                 continue
             if statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement) and self._may_draw(statement):
                 made = self._draw(unit, statement, made)
@@ -124,7 +126,7 @@ class OthersLook(OthersSignal):
                 made = self._explore_unknown(unit, at, statement.guard.register, made)
             elif statement.kind is Kind.VOTE and isinstance(register := _voted(statement), ptx.Register):
                 made = self._explore_unknown(unit, at, register, made)
-            out[at] = made
+            out[at] = handed.take_over(unit, at, made)
         return out
 
     def _may_draw(self, statement: ptx.Statement) -> bool:
@@ -148,7 +150,7 @@ class OthersLook(OthersSignal):
         value = np.where(free, np.uint64(0), np.broadcast_to(value, shape))
         return Bits(value, np.where(free, EVERY, np.uint64(0)))
 
-    def _set(self, row: int, mask: Mask, bits: Bits) -> None:
+    def set_lanes(self, row: int, mask: Mask, bits: Bits) -> None:
         """Set a register of these lanes."""
         lanes = self.compiler.lanes
         sure = mask & (bits.unknown == 0)
@@ -178,7 +180,7 @@ class OthersLook(OthersSignal):
                     free = mask & (c.lanes.quality[row] & FREE != 0)
                     given = Bits(result.value & width, result.unknown & width)
                     if (free & (given.unknown != width)).any():
-                        self._set(row, free, given)
+                        self.set_lanes(row, free, given)
             return done
 
         return run
@@ -237,12 +239,24 @@ class OthersLook(OthersSignal):
 
         def run(c: Cluster, mask: Mask) -> None:
             c.span = statement.span
-            if unit.start not in self.meets:
-                self.meets[unit.start] = meeting_places(unit.function)
             for warp in np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist():
                 self._explore_warp(c, unit, at, warp, mask)
 
         return run
+
+    def looks_of(self, number: int, c: Cluster) -> Look:
+        """What words may hold where a cluster of this number looks at them."""
+
+        def look(address: int, size: int, *, final: bool) -> Sequence[Case]:
+            return self.found.look(number, _generic(address), size, c.span, final=final)
+
+        return look
+
+    def meeting(self, unit: Unit) -> dict[int, int]:
+        """Where the ways of the branches of a function meet."""
+        if unit.start not in self.meets:
+            self.meets[unit.start] = meeting_places(unit.function)
+        return self.meets[unit.start]
 
     def _reachable(self, unit: Unit, place: int) -> frozenset[int]:
         """The places in a function to which lanes at this one may come."""
@@ -268,9 +282,7 @@ class OthersLook(OthersSignal):
             found = self.bits(unit, operand)
             return Bits(found.value[there], found.unknown[there])
 
-        def look(address: int, size: int, *, final: bool) -> Sequence[Case]:
-            return self.found.look(number, _generic(address), size, c.span, final=final)
-
+        look = self.looks_of(number, c)
         visit = at, warp, tuple(self.bits(unit, _place(unit, at)).value[there].tolist())
         self.visits[visit] = self.visits.get(visit, 0) + 1
         if self.visits[visit] > MAX_VISITS:
@@ -278,9 +290,7 @@ class OthersLook(OthersSignal):
         others = (c.status[there] != EXITED) & ~mask[there]
         ahead = [self._reachable(unit, pc - unit.start) for pc in set(c.pc[there][others].tolist())]
         stops = frozenset[int]().union(*ahead) & set(unit.function.labels.values())
-        explored = Exploration(
-            unit, self.meets[unit.start], base, look, is_look, self.found.reads.update, self.check_time
-        )
+        explored = Exploration(unit, self.meeting(unit), base, look, is_look, self.found.reads.update, self.check_time)
         mine = np.zeros_like(mask)
         mine[there] = mask[there]
         try:
@@ -292,11 +302,17 @@ class OthersLook(OthersSignal):
             return
         if place == at - unit.start:
             raise NotReducible(NOT_FOLLOWED, c.span)
+        self.go_on(c, unit, mine, place, state)
+
+    def go_on(self, c: Cluster, unit: Unit, mine: Mask, place: int, state: State) -> None:
+        """Let the lanes of a warp go on from where an exploration has led them."""
+        first = int(np.flatnonzero(mine)[0]) // WARP * WARP
+        there = slice(first, first + WARP)
         for row, bits in state.registers.items():
-            whole = anything(64, mask.shape)
+            whole = anything(64, mine.shape)
             value, unknown = whole.value.copy(), whole.unknown.copy()
             value[there], unknown[there] = bits.value, bits.unknown
-            self._set(row, mine, Bits(value, unknown))
+            self.set_lanes(row, mine, Bits(value, unknown))
         if not c.path_condition.is_empty:
             for made in (True, False):
                 c.path_condition.forget(list(state.registers), mine, made=made)
