@@ -21,6 +21,7 @@ from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from tests.fuzz import locked_words
 from tests.fuzz.judged_answers import compare_judged, judged
 from tests.fuzz.pair_answers import follow_pair, say_why
 
@@ -50,6 +51,8 @@ class Plan:
     """What it stores."""
     asks: str = ""
     """Semantics and scope of the load of that word; weak if empty."""
+    words: locked_words.Words | None = None
+    """What thread 0 does under its lock with two words of 64 bits."""
     found: str = ""
     """What CTAs access behind the release that have found another value."""
     clears: bool = False
@@ -84,6 +87,7 @@ RIGHT = {
     "a word that is asked by a strong load": Plan(counts="store", asks="relaxed.gpu"),
     "two sections": Plan(again=True),
     "a lock inside": Plan(nested="one"),
+    **{name: Plan(words=words, found="store common") for name, words in locked_words.RIGHT.items()},
     "own rows outside": Plan(before=("store own",), after=("load own",)),
 }
 
@@ -107,6 +111,7 @@ def generate(rng: random.Random) -> Plan:
         },
         {"counts": "store", "found": rng.choice(["load common", "store own", "store common"])},
         {"clears": True},
+        {"counts": "", "words": locked_words.generate(rng), "found": "store common", "ctas": rng.choice([3, 4, 5])},
         {"locks": rng.choice([1, 2]), "ctas": rng.choice([2, 3, 4])},
         {"before": (rng.choice(["load common", "store own", "store common", "load next"]),)},
         {"after": (rng.choice(["load common", "store own", "store common", "load next"]),)},
@@ -189,6 +194,8 @@ def _section(plan: Plan, k: int) -> Iterator[str]:
         store = "atom.acq_rel.gpu.global.exch.b32 %r11, [%a7]," if plan.counts == "exch" else "st.global.u32 [%a7],"
         yield f"@%z {store} {plan.counted};"
         yield f"COUNTED{k}:"
+    if plan.words is not None:
+        yield from locked_words.write(plan.words, str(k))
     for place in plan.work:
         yield _access(place)
     if plan.barrier_after:
@@ -197,7 +204,7 @@ def _section(plan: Plan, k: int) -> Iterator[str]:
         yield "@%z st.global.u32 [%a7], 0;"
     for lock in reversed(locks):
         yield from _release(plan, k, lock)
-    if plan.counts and plan.found:
+    if (plan.counts or plan.words is not None) and plan.found:
         yield f"@%p {_access(plan.found)}"
 
 
@@ -320,6 +327,14 @@ class Machine:
             self.told[word] = _join(kept, mine) if mine is not None and wide else kept
         return old
 
+    def update(self, number: int, low: str, high: str, how: str, value: str) -> int:
+        """An update of two halves of a word at once."""
+        old = self.values.get(low, 0) + (self.values.get(high, 0) << 32)
+        new = locked_words.UPDATES[how](old, int(value))
+        self.swap(number, low, "relaxed.gpu", new % locked_words.HALF)
+        self.swap(number, high, "relaxed.gpu", new // locked_words.HALF)
+        return old
+
     def ask(self, number: int, word: str, order: str) -> int:
         """A strong load."""
         thread = self.threads[number]
@@ -404,6 +419,8 @@ def _perform(machine: Machine, number: int) -> None:
         case "atomic":
             word, order, value, expected = rest
             machine.swap(number, word, order, int(value), None if expected == "" else int(expected))
+        case "update":
+            thread.value = machine.update(number, *rest)
         case "ask":
             thread.value = machine.ask(number, *rest)
         case "load" | "store":
@@ -449,6 +466,8 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
                     yield "atomic", f"count{lock}", "acq_rel.gpu", str(plan.counted), ""
                 elif leads:
                     yield "store", f"count{lock}", str(plan.counted)
+        if plan.words is not None and leads:
+            was_found = yield from locked_words.steps(plan.words, cta, lambda: thread.value)
         yield from map(access, plan.work)
         if plan.barrier_after:
             yield ("bar",)
@@ -459,7 +478,7 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
                 yield "fence", plan.fence
             if leads and cta != plan.skips:
                 yield from _releases(plan, machine, word)
-        if plan.counts and plan.found and was_found:
+        if plan.found and was_found:
             yield access(plan.found)
     yield from map(access, plan.after)
 

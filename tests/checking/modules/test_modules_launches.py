@@ -276,6 +276,17 @@ def test_a_wait_waits_for_the_launch_before_alone(between: tuple[str, ...], verd
         assert "Execute griddepcontrol.wait in launch 2 (between) too" in found.findings[0].missing
 
 
+def test_a_wait_in_one_order_of_threads_is_none() -> None:
+    # The second thread draws 1, and waits, only if it comes second.
+    lines = (
+        "setp.ne.u32 %p1, %r1, 0;", "@!%p1 st.shared.u32 [drawn], 0;", BARRIER, "atom.shared.add.u32 %r5, [drawn], 1;",
+        "mul.lo.u32 %r5, %r5, %r1;", "setp.eq.u32 %p2, %r5, 0;", "@%p2 bra OUT;", WAIT, "OUT:",
+    )  # fmt: skip
+    module = MAKE + kernel("mid", *lines, width=2, regs=".shared .align 4 .u32 drawn;") + kernel("use", WAIT, READ)
+    result = checked(module, launch("make", "a", programmatic=False), launch("mid", "b"), launch("use", "a"))
+    assert verdict_of(result) == "bounded"
+
+
 def test_a_chain_in_which_an_earlier_link_does_not_wait() -> None:
     module = MAKE + kernel("idle", TRIGGER) + kernel("waits", WAIT) + kernel("use", WAIT, READ)
     launches = [launch("make", "a", programmatic=False), launch("idle"), launch("waits"), launch("use", "a")]

@@ -10,6 +10,7 @@ import pytest
 from mcheck.simt.grid.locks.lock_order import order_locks
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.synchronisations import Synchronisation
+from tests.fuzz import locked_words
 from tests.fuzz.locked_grids import RIGHT, Plan, answer, answer_module, generate, judge
 
 LOCK, OTHER = 0x100, 0x104
@@ -21,7 +22,7 @@ FENCES = {
 }
 QUICK = {
     "fences", "a loop of all threads", "a word under each of two locks", "two sections", "a lock inside",
-    "nothing releases", "a narrow fence behind the taking", "a store behind the release",
+    "a maximum", "nothing releases", "a narrow fence behind the taking", "a store behind the release",
     "no barrier behind the taking", "the row of another lock", "a lock that is not released", "two orders of two locks",
 }  # fmt: skip
 
@@ -140,6 +141,12 @@ def test_an_update_leaves_what_others_left_and_its_own(update: str) -> None:
     assert answer_module(write_one_thread(body, "gt.u32 %p1, %r2, 1"), 4, 1) != "proved"
 
 
+def test_a_cluster_of_a_pair_does_not_find_what_the_other_one_stores_after_it() -> None:
+    # The second CTA, if it is the first one there, finds 0 and stores once more behind its section.
+    body = "setp.lt.u32 %p2, %r1, 2;\n@%p2 st.global.u32 [%a2], 1;\nld.global.u32 %r2, [%a2];\nst.global.u32 [%a1], 6;"
+    assert answer_module(write_one_thread(body, "ne.u32 %p1, %r2, 1"), 2, 1) == "the pair is left open"
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_what_a_cluster_stores_to_unknown_contents_stays_unknown(*, again: bool) -> None:
     release = "atom.acq_rel.gpu.global.exch.b32 %r7, [%a2 + 60], 0;"
@@ -203,6 +210,15 @@ def test_random_grids_are_judged_by_orders_of_threads() -> None:
     answers = [(plan, answer(plan), judge(plan)) for plan in (generate(rng) for _ in range(60))]
     assert [one for one in answers if one[1] == "proved" and one[2] != "fine"] == []
     assert sum(found == "proved" for _, found, _ in answers) > 20
+
+
+@pytest.mark.daily(days=6, least=0)
+def test_random_changes_of_words_under_a_lock_are_judged_by_orders_of_threads() -> None:
+    rng = random.Random(3)
+    plans = [replace(Plan(), words=locked_words.generate(rng), found="store common") for _ in range(40)]
+    answers = [(plan, answer(plan), judge(plan)) for plan in plans]
+    assert [one for one in answers if one[1] == "proved" and one[2] != "fine"] == []
+    assert sum(found == "proved" for _, found, _ in answers) > 5
 
 
 def take(lock: int, place: int, point: int | None = 0) -> Synchronisation:

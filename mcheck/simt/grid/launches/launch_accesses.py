@@ -98,7 +98,7 @@ class LaunchFootprint:
         if Kind.GRID_WAIT not in self.actions:
             return BEFORE
         classes = [list(paths) for _, paths in groupby(self.paths, key=lambda path: path.number)]
-        if any(all(path.waits for path in paths) for paths in classes):
+        if not self.one_order and any(all(path.waits for path in paths) for paths in classes):
             return AFTER
         return MAYBE if self.is_partial or any(path.waits for path in self.paths) else BEFORE
 
@@ -111,7 +111,7 @@ class LaunchFootprint:
             return BEFORE
         classes = [[path.start for path in paths] for _, paths in groupby(self.paths, key=lambda path: path.number)]
         least, most = max(map(min, classes)), max(map(max, classes))
-        return least if least == most and not (self.is_partial and least < MAYBE) else MAYBE
+        return least if least == most and not (self.one_order or (self.is_partial and least < MAYBE)) else MAYBE
 
     @property
     def may_trigger(self) -> bool:

@@ -84,7 +84,7 @@ class OwnContents(OthersSignal):
                 some = mask & (c.lanes.cluster == number)
                 words = self._words(np.unique(places[some & mine]), size)
                 for word in words:
-                    if (held := self.held[number].get(word)) is not None:
+                    if (held := self._held(number, word)) is not None:
                         _save(c, word, held)
                 done = step(c, some)
                 c.lock_taken = False  # the order in which locks are taken decides over these contents alone
@@ -97,6 +97,12 @@ class OwnContents(OthersSignal):
             return out if goes_on else None
 
         return run
+
+    def _held(self, number: int, word: Word) -> Held | None:
+        """What a word holds for a cluster: at first what the launch says, whatever another one has stored there."""
+        found = self.held[number].get(word)
+        first = known_word(self.compiler.places, *word) if found is None else None
+        return found if first is None else (first.first, True)
 
     def _words(self, places: NDArray[np.uint64], size: int) -> list[Word]:
         """The words of given contents among these places."""
