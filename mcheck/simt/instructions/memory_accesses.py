@@ -29,13 +29,12 @@ from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_lanes,
-    first_of_each,
-    quote_statement,
     to_generic,
     visible_accesses,
 )
 from mcheck.simt.instructions.awaited_values import await_load, find_waits
 from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
+from mcheck.simt.instructions.joint_stores import distinct_stores
 
 # --- ld and st -----------------------------------------------------------------------------------------------
 
@@ -294,7 +293,7 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                 if len(those) < len(lanes):  # of the others the address is not known
                     placed = np.isin(lanes, those)
                     stored = [(v[placed], q[placed]) for v, q in given]
-                one = distinct_stores(c, statement, found, stored, those)
+                one = distinct_stores(c, statement, found, size * len(items), stored, those)
                 those, leaves = those[one], [leaf[one] for leaf in leaves]
             if len(those):
                 c.recorded.record(
@@ -329,38 +328,6 @@ def _note_writes(
         for lane, where, stored, unsure in zip(lanes.tolist(), at, value.tolist(), q.tolist(), strict=True):
             told = -1 - c.strong_writes.now if unsure else stored
             c.strong_writes.add_write(lane, where, size, (STORE, told))
-
-
-def distinct_stores(
-    c: Cluster, statement: ptx.Statement, address: Word, given: list[tuple[Word, Quality]], lanes: Indices
-) -> Indices:
-    """Of lanes that store by one instruction, one lane for each place and value (indices into ``lanes``).
-
-    Of unknown values, those with one name count as one; of a warp's unknown values any two do. Compilers let all lanes
-    that hold a value store it, those of a warp the result that a reduction leaves in each of them. If lanes of a warp
-    write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
-    """
-    one = np.arange(len(lanes))
-    if len(np.unique(address)) == len(one):
-        return one
-    cluster = c.lanes.cluster[lanes].astype(np.uint64)  # those of two clusters are stores of their own
-    if given:
-        open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(taint.UNKNOWN)
-        own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
-        one = first_of_each([address, cluster, own, *(v for v, _ in given)])
-        if len(one) < len(lanes):
-            said = f"lanes that store one value to one place count as one store: {quote_statement(statement)}"
-            c.recorded.assumptions[said] = None
-    key = [address, (lanes // WARP).astype(np.uint64)]
-    for value, q in given:
-        key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
-    left = one[first_of_each([word[one] for word in key])]
-    if len(left) < len(one):
-        quoted = quote_statement(statement)
-        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {quoted}"
-        c.recorded.assumptions[said] = None
-    c.recorded.has_conflicting_stores |= len(first_of_each([address[left], cluster[left]])) < len(left)
-    return left
 
 
 # --- matrices -----------------------------------------------------------------------------------------------
@@ -406,7 +373,7 @@ def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             name, state = _row_names(sources, mask)
             if len(those) == len(lanes):
                 given = [(name[lanes], state[lanes])] if k.code.stores_named else []
-                one = distinct_stores(c, statement, found, given, lanes)
+                one = distinct_stores(c, statement, found, 16, given, lanes)
                 found, those = found[one], those[one]
             for j in range(2 if sources else 0):
                 c.store.save(
