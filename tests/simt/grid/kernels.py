@@ -1,5 +1,5 @@
-"""Random kernels whose addresses, guards and loops depend on the coordinates of the cluster, and what their clusters
-access if each is executed by itself.
+"""Random kernels whose addresses, guards, loops and masked copies depend on the coordinates of the cluster, and what
+their clusters access if each is executed by itself.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ HEAD = """.version 8.7
 	.reg .pred %p<60>;
 	.reg .b32 %r<200>;
 	.reg .b64 %rd<60>;
+	.shared .align 16 .b8 s[256];
 	ld.param.u64 %rd1, [a];
 	ld.param.u64 %rd2, [b];
 	mov.u32 %r1, %ctaid.x;
@@ -177,13 +178,50 @@ class Kernel:
         self.access()
         self.lines += [f"add.u32 %r{k}, %r{k}, 1;", f"setp.lt.u32 %p{p}, %r{k}, %r{bound};", f"@%p{p} bra {label};"]
 
+    def prefetch(self) -> None:
+        """A loop over rows that copies rows ahead: with size 0 where there is none, mostly at places beyond the end."""
+        rng = self.rng
+        self.labels += 1
+        label = f"$L{self.labels}"
+        row, ahead, size, place = (self.fresh() for _ in range(4))
+        p, q = self.predicates + 1, self.predicates + 2
+        self.predicates += 2
+        at = self.wide + 1
+        self.wide += 1
+        count, step = rng.randint(2, 9), rng.choice((2, 3, 4))
+        copied = rng.choice(("4", "8", "16"))
+        self.lines += [
+            f"mov.u32 %r{row}, {rng.choice(('%ctaid.x', '%ctaid.y', '%clusterid.x', '%tid.x'))};",
+            f"mad.lo.u32 %r{place}, %tid.x, 16, s;",
+            f"{label}:",
+            f"add.u32 %r{ahead}, %r{row}, {step * rng.randint(0, 2)};",
+            f"setp.lt.u32 %p{p}, %r{ahead}, {count + rng.choice((0, 0, 0, 1))};",
+            f"selp.b32 %r{size}, {copied}, {rng.choice(('0', '0', '4'))}, %p{p};",
+            f"mad.lo.u32 %r{ahead}, %r{ahead}, 4, %tid.x;",
+            f"mad.wide.u32 %rd{at}, %r{ahead}, 16, %rd{rng.choice((1, 2))};",
+            f"cp.async.ca.shared.global [%r{place}], [%rd{at}], {copied}, %r{size};",
+            f"add.u32 %r{row}, %r{row}, {step};",
+            f"setp.lt.u32 %p{q}, %r{row}, {count};",
+            f"@%p{q} bra {label};",
+            "cp.async.wait_all;",
+        ]
+
     def text(self) -> str:
         for _ in range(self.rng.randint(1, 9)):
             self.compute()
         for _ in range(self.rng.randint(1, 5)):
             part = self.rng.choices(
-                (self.compute, self.compare, self.access, self.branch, self.loop, self.shuffle, self.tiles_in_groups),
-                (4, 3, 5, 1.5, 0.7, 0.5, 1.5),
+                (
+                    self.compute,
+                    self.compare,
+                    self.access,
+                    self.branch,
+                    self.loop,
+                    self.shuffle,
+                    self.tiles_in_groups,
+                    self.prefetch,
+                ),  # fmt: skip
+                (4, 3, 5, 1.5, 0.7, 0.5, 1.5, 1.5),
             )[0]
             part()
         self.access()
@@ -208,15 +246,23 @@ def accessed(way: ClusterTrace) -> Bytes:
     out: Bytes = {"read": set(), "write": set(), "reduce": set()}
     for thread in way.program.threads:
         for op in thread.code:
+            lane = thread.place.lane
+            if isinstance(op, ops.CpAsync):
+                at = _value(op.src, lane)
+                out["read"].update(range(at, at + _value(op.src_size or op.size, lane)))
+                continue
             kind, size = _kind(op)
             if kind is None:
                 continue
-            address = op.address  # type: ignore[attr-defined]
-            at = address.values[thread.place.lane] if isinstance(address, Lanes) else address.value
-            assert isinstance(address, Lanes | Const)
+            at = _value(op.address, lane)  # type: ignore[attr-defined]
             if at < SHARED_BASE:
                 out[kind].update(range(at, at + size))
     return out
+
+
+def _value(given: object, lane: int) -> int:
+    assert isinstance(given, Lanes | Const)
+    return int(given.values[lane] if isinstance(given, Lanes) else given.value)
 
 
 def _kind(op: Op) -> tuple[str | None, int]:

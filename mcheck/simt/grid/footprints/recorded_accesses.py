@@ -241,7 +241,9 @@ class AccessRecorder(AccessPlacement):
         amount: ptx.Operand | None = None, sizes: bool = False,
     ) -> Before:  # fmt: skip
         """A copy from or to a place in global memory; for ``cp.async`` (``sizes``) the bytes that it reads may be fewer
-        than it writes.
+        than it writes, the rest are zeros (9.7.9.25.3.1). If their number depends on the coordinates, the class is
+        restricted to the clusters that read as many: a masked copy makes a class of those that it reads for, and one
+        of those that get zeros, and what is recorded is what each of their clusters reads.
         """
         left = statement.operands[3:] if sizes else ()
         if left and not (isinstance(left[0], ptx.Register) and left[0].type == "pred"):
@@ -251,14 +253,12 @@ class AccessRecorder(AccessPlacement):
         rest = self.require_fixed(unit, statement, others)
         fetch = self.compiler.fetch(unit, place)
         size = None if amount is None else self.compiler.fetch(unit, amount)
+        differs = f"the size that '{statement.text}' reads depends on %ctaid"
 
         def before(c: Cluster, lanes: Indices) -> None:
             rest(c, lanes)
-            for row in amounts:
-                if row in self.slopes or row in self.bad:
-                    reason = f"the size that '{statement.text}' reads depends on %ctaid"
-                    self.space.isolate(reason, statement.span)
-            if size is None or self.may_differ(amounts):
+            self.require_same(amounts, lanes, differs, statement.span)
+            if size is None:
                 self.record_access(unit, statement, place, fetch, lanes, kind)
                 return
             given = np.broadcast_to(size()[0], c.lanes.exists.shape)[lanes] & np.uint64(0xFFFFFFFF)
