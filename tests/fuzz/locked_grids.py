@@ -466,8 +466,8 @@ def _steps(plan: Plan, machine: Machine, thread: Thread, number: int) -> Iterato
                     yield "atomic", f"count{lock}", "acq_rel.gpu", str(plan.counted), ""
                 elif leads:
                     yield "store", f"count{lock}", str(plan.counted)
-        if plan.words is not None and leads:
-            was_found = yield from locked_words.steps(plan.words, cta, lambda: thread.value)
+        if plan.words is not None:
+            was_found = (yield from locked_words.steps(plan.words, cta, lambda: thread.value)) if leads else False
         yield from map(access, plan.work)
         if plan.barrier_after:
             yield ("bar",)

@@ -32,9 +32,9 @@ class Words:
     changes: tuple[tuple[tuple[str, int, int], ...], ...]
     """By the number of a CTA modulo their number: how it changes which word, with which value."""
     asks: str = "whole"
-    """How the CTAs from ``askers`` on load word ``asked`` after that."""
+    """How CTAs load word ``asked`` after that: those of the kind ``asker``, or all (-1)."""
     asked: int = 0
-    askers: int = 0
+    asker: int = -1
     test: str = "ge"
     bound: int = 2
     """The test of what they have found; those of which it is true do what ``Plan.found`` says."""
@@ -58,10 +58,12 @@ def generate(rng: random.Random) -> Words:
         )
         for _ in range(rng.choice([1, 1, 2, 3]))
     ]
-    return Words(
-        tuple(kinds), rng.choice(ASKS), rng.choice([0, 0, 1]), rng.choice([0, 1, 2]), rng.choice([*TESTS]),
-        rng.choice([1, 2, 2, 3]),
-    )  # fmt: skip
+    asker = rng.choice([-1, rng.randrange(len(kinds))])
+    if rng.random() < 0.4:  # who asks changes nothing
+        kinds.append(())
+        asker = len(kinds) - 1
+    asked, test, bound = rng.choice([0, 0, 1]), rng.choice([*TESTS]), rng.choice([1, 2, 2, 3])
+    return Words(tuple(kinds), rng.choice(ASKS), asked, asker, test, bound)
 
 
 # --- as PTX: the predicate %p of thread 0 says what it has found ------------------------------------------------------
@@ -75,7 +77,8 @@ def write(words: Words, name: str) -> Iterator[str]:
         for change in changes:
             yield from _write_change(*change)
         yield f"CHANGED{name}_{kind}:"
-    yield from (f"setp.lt.u32 %q, %r1, {words.askers};", f"@%q bra ASKED{name};")
+    if words.asker >= 0:
+        yield from (f"setp.ne.u32 %q, %r30, {words.asker};", f"@%q bra ASKED{name};")
     yield from _write_asking(words.asks, words.asked)
     yield from (f"setp.{words.test}.u64 %p, %a14, {words.bound};", f"ASKED{name}:")
 
@@ -115,7 +118,8 @@ def _write_asking(how: str, word: int) -> Iterator[str]:
 
 def steps(words: Words, cta: int, found: Callable[[], int]) -> Generator[tuple[str, ...], None, bool]:
     """The steps of thread 0; ``found`` says what the last one has returned. Returns whether the test is true."""
-    for how, word, value in words.changes[cta % len(words.changes)]:
+    kind = cta % len(words.changes)
+    for how, word, value in words.changes[kind]:
         halves = {"low": f"low{word}", "high": f"high{word}"}
         if how in halves:
             yield "store", halves[how], str(value)
@@ -128,7 +132,7 @@ def steps(words: Words, cta: int, found: Callable[[], int]) -> Generator[tuple[s
                     value += found() << 32 * (half == halves["high"])
             yield "store", halves["low"], str(value % HALF)
             yield "store", halves["high"], str(value // HALF % HALF)
-    if cta < words.askers:
+    if words.asker not in (-1, kind):
         return False
     if words.asks == "returns":
         yield "update", f"low{words.asked}", f"high{words.asked}", "add", "1"

@@ -296,6 +296,22 @@ def test_a_chain_in_which_an_earlier_link_does_not_wait() -> None:
     assert checked(module, *launches).verdict == "proved"
 
 
+def test_threads_that_were_not_followed_may_let_the_next_launch_begin() -> None:
+    # The second warp of the first CTA waits for the other CTA, and not for the launch before.
+    lines = (
+        "setp.ne.u32 %p1, %r2, 0;", "@%p1 bra ONE;", "setp.ge.u32 %p2, %r1, 32;", "@%p2 bra TWO;", WAIT, FENCE, TRIGGER,
+        "ret;", "TWO: ld.acquire.gpu.global.u32 %r5, [%rd4];", "setp.ne.u32 %p3, %r5, 1;", "@%p3 bra TWO;", TRIGGER,
+        "ret;", "ONE: setp.eq.u32 %p2, %r1, 0;", "@%p2 st.release.gpu.global.u32 [%rd4], 1;", TRIGGER,
+    )  # fmt: skip
+    launches = [
+        launch("make", "a", programmatic=False), launch("mid", "b", "c", grid=2, cooperative=True), launch("use", "a")
+    ]  # fmt: skip
+    module = MAKE + kernel("mid", *lines, width=64) + kernel("use", READ)
+    result = checked(module, *launches, c={"init": {"hex": "00" * 4096}})
+    assert verdict_of(result) == "bounded"
+    assert "launches that may overlap are not ordered for certain" in {reason.what for reason in result.reasons}
+
+
 @pytest.mark.parametrize(
     ("between", "programmatic", "verdict"),
     [

@@ -111,7 +111,8 @@ class LaunchFootprint:
             return BEFORE
         classes = [[path.start for path in paths] for _, paths in groupby(self.paths, key=lambda path: path.number)]
         least, most = max(map(min, classes)), max(map(max, classes))
-        return least if least == most and not (self.one_order or (self.is_partial and least < MAYBE)) else MAYBE
+        unseen = self.one_order or self.lost  # threads of these CTAs that may let it begin earlier
+        return least if least == most and not (unseen or (self.is_partial and least < MAYBE)) else MAYBE
 
     @property
     def may_trigger(self) -> bool:

@@ -11,6 +11,7 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemObject, Memo
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
+from mcheck.simt.grid.pairs.accesses_together import check_together
 from mcheck.simt.grid.pairs.known_words import KnownWord
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.cluster_signals import Signalling, with_threads
@@ -27,8 +28,10 @@ def link_pair(
     program: Program, both: Sequence[Signalling], links: PairLinks, ticket: KnownWord | None
 ) -> tuple[Program, range]:
     """The program of two clusters with their signals and waits replaced, and the addresses of the words that they have
-    instead, one for each signal that is waited for.
+    instead, one for each signal that is waited for. Raises ``NotReducible`` if they do not do together what each
+    does alone.
     """
+    check_together(program, both)
     threads = list(program.threads)
     most = 1 + max(max(one, default=0) for one in links)
     memory, words = _with_words(program.memory, len(links) * most)
