@@ -220,7 +220,7 @@ class Kernel:
                     self.shuffle,
                     self.tiles_in_groups,
                     self.prefetch,
-                ),  # fmt: skip
+                ),
                 (4, 3, 5, 1.5, 0.7, 0.5, 1.5, 1.5),
             )[0]
             part()
