@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -222,6 +223,36 @@ def find_clashes(classes: GridClasses, is_conflict: IsConflict, limit: Limit) ->
                 if is_conflict(one.form, other.form) and (pair := _first_pair(x, y)) is not None:
                     first, second = map(classes.coordinates, pair)
                     yield Clash(first, second, (one.span, other.span))
+
+
+def find_mixed(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> list[Coordinates]:
+    """The first CTAs of the clusters that are not executed, and in which conflicting accesses that move by different
+    slopes meet. What they do to each other in the executed cluster says nothing about them: the same slopes keep two
+    accesses as far apart in each cluster of a class, different ones do not. Raises ``Incomparable``.
+    """
+    found: set[int] = set()
+    for one, other in combinations(classes.accesses, 2):
+        a, b = one.form, other.form
+        if a.buffer != b.buffer or (a.slopes, a.shape) == (b.slopes, b.shape) or not is_conflict(a, b):
+            continue
+        limit.check()
+        x, y = _ranges(one), _ranges(other)
+        if x is None or y is None:
+            raise Incomparable
+        found.update(_meeting_owners(x, y))
+    executed = set(classes.firsts)
+    places = [
+        tuple(k * n for k, n in zip(classes.coordinates(number), classes.launch.cluster, strict=True))
+        for number in sorted(found)
+    ]
+    return [(x, y, z) for x, y, z in places if (x, y, z) not in executed]
+
+
+def _meeting_owners(x: Ranges, y: Ranges) -> list[int]:
+    """The clusters that have a byte of both. The ranges of a cluster are disjoint, in their order."""
+    (a, b, owners), (c, d) = (*(e + x[2] * (1 << 40) for e in x[:2]), x[2]), (e + y[2] * (1 << 40) for e in y[:2])
+    low, high = np.searchsorted(d, a, side="right"), np.searchsorted(c, b, side="left") - 1
+    return [int(k) for k in np.unique(owners[high >= low])]
 
 
 def _ranges(access: ClassAccess) -> Ranges | None:
