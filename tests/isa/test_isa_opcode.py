@@ -139,6 +139,7 @@ READERS = {
     "simt/execution/waits/value_tests.py",
     "simt/grid/counters/count_uses.py",
     "simt/grid/footprints/affine_forms.py",
+    "simt/grid/footprints/class_names.py",
     "simt/grid/footprints/watched_execution.py",
     "simt/grid/looks/known_bits.py",
     "simt/grid/looks/warp_exploration.py",

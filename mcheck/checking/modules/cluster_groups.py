@@ -33,7 +33,14 @@ from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import CANCELS
-from mcheck.simt.grid.footprints.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
+from mcheck.simt.grid.footprints.grid_classes import (
+    Clash,
+    Incomparable,
+    find_clashes,
+    find_classes,
+    find_mixed,
+    follow_each,
+)
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.trace_extraction import ClusterTrace
@@ -384,17 +391,15 @@ def answer_by_classes(
             return pair
         classes = find_classes(module, launch, limit, exact=True)
         clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
-        if clash is not None and clash.first == clash.second:
-            classes = follow_each(module, launch, limit)
-            clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
         if clash is not None:
             return _answer_about_pair(launch, clash, follow, limit)
-    if classes.lost or len(classes.firsts) > MAX_ASKED:
+    firsts = (*classes.firsts, *find_mixed(classes, is_conflict, limit))
+    if classes.lost or len(firsts) > MAX_ASKED:
         return None
     findings, cut, limit = alone.findings, alone.cut, more()
-    others = [at for at in classes.firsts if at != launch.first]
+    others = [at for at in firsts if at != launch.first]
     for number, at in enumerate(others, 2):
-        note(Level.CLUSTERS, f"class {number} of {len(classes.firsts)} of clusters")
+        note(Level.CLUSTERS, f"class {number} of {len(firsts)} of clusters")
         one = follow(replace(launch, first=at), limit, apart=True)
         assert one is not None
         executions += one.answer.executions
@@ -404,8 +409,10 @@ def answer_by_classes(
                 raise _ClassesLate
             return None
         findings = (*findings, *(f for f in one.answer.findings if f not in findings))
+        if number > len(classes.firsts) and one.answer.verdict is Verdict.FINDING:
+            break  # other clusters show the same, at other places
     reasons = tuple(r for r in alone.reasons if r.cause is not Cause.CLUSTERS)
-    said = BY_CLASSES.format(len(classes.firsts))
+    said = BY_CLASSES.format(len(firsts))
     assumed = (*(a for a in alone.assumptions if a != first.scope), said)
     total = prod(launch.cluster_counts)
     given = replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
@@ -206,8 +207,13 @@ def _elect(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Qua
     return (leader.astype(np.uint64), (leader == lane).astype(np.uint64)), SURE
 
 
-def _shuffle(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
-    (value, q), (b, qb), (c, qc) = given
+SHUFFLES = ("up", "down", "bfly", "idx")
+
+
+def shuffle_sources(mode: str, mask: Mask, b: Word, c: Word) -> tuple[NDArray[np.int64], Mask]:
+    """By lane, the lane whose value it gets by ``shfl`` with the operands ``b`` and ``c``, and whether that is in range
+    (9.7.9.6).
+    """
     lane = np.arange(len(mask)) % WARP
     by, clamp, segment = ((x & np.uint64(31)).astype(np.int64) for x in (b, c, c >> np.uint64(8)))
     least = lane & segment
@@ -223,7 +229,12 @@ def _shuffle(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[
             source = least | by & ~segment & 31
             inside = source <= most
     source = np.where(inside, source, lane)
-    index = np.arange(len(mask)) // WARP * WARP + np.clip(source, 0, WARP - 1)
+    return np.arange(len(mask)) // WARP * WARP + np.clip(source, 0, WARP - 1), inside
+
+
+def _shuffle(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
+    (value, q), (b, qb), (c, qc) = given
+    index, inside = shuffle_sources(mode, mask, b, c)
     sure = q[index] | qb | qc
     sure = np.where(mask[index], sure, sure | np.uint8(taint.UNKNOWN_NAMELESS))
     return (value[index], inside.astype(np.uint64)), sure

@@ -169,6 +169,26 @@ def test_where_clusters_can_signal_they_are_followed_together() -> None:
     assert found.verdict != "finding", "only one cluster finds its number"
 
 
+MEETING = """and.b32 %r4, %r1, 3; setp.ne.u32 %p1, %r2, 0; setp.ne.u32 %p2, %r2, 32; mul.wide.u32 %rd7, %r1, 64;
+  add.u64 %rd7, %rd7, %rd2; mul.wide.u32 %rd8, %r4, 4; add.u64 %rd8, %rd8, %rd7;
+  @%p1 bra L; st.global.u32 [%rd8], 1; L: ORDER @%p2 bra M; st.global.u32 [%rd7+AT], 2; M:"""
+
+
+@pytest.mark.parametrize(
+    ("order", "at", "answer"), [("", 8, "RACE001"), ("", 16, "proved"), ("bar.sync 0;", 8, "proved")]
+)
+def test_accesses_of_one_cluster_that_meet_in_another_cluster_only(order: str, at: int, answer: str) -> None:
+    """Words 0 to 3 of a line by ``%ctaid & 3``, and word 2 or 4 by another warp."""
+    text = (
+        f"{HEAD}{MEETING}  ret;\n}}\n".replace("ORDER", order)
+        .replace("AT]", f"{at}]")
+        .replace("reqntid 32", "reqntid 64")
+    )
+    found = check(text, {"grid": 12, "params": {"a": {"buffer": 64}, "b": {"buffer": 12 * 64}}})
+    assert ([f.code for f in found.findings] or [found.verdict]) == [answer]
+    assert answer != "proved" or covers(found) == (12, 12)
+
+
 EARLY = {
     "load": ("ld.global.u32 %r5, [%rd1];", "read"),
     "store": ("st.global.u32 [%rd4], 1;", "written"),

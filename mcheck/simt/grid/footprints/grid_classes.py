@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -205,10 +206,7 @@ class Incomparable(Exception):
 
 
 def find_clashes(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> Iterator[Clash]:
-    """Pairs of clusters that conflict, one for each pair of accesses; and clusters, paired with themselves, in which
-    accesses meet that need not meet in the one that was executed: they move by different slopes. Raises
-    ``Incomparable``.
-    """
+    """Pairs of clusters that conflict, one for each pair of accesses. Raises ``Incomparable``."""
     for buffer in dict.fromkeys(a.form.buffer for a in classes.accesses):
         mine = [a for a in classes.accesses if a.form.buffer == buffer]
         held: list[tuple[ClassAccess, Ranges]] = []
@@ -225,14 +223,40 @@ def find_clashes(classes: GridClasses, is_conflict: IsConflict, limit: Limit) ->
         for k, (one, x) in enumerate(held):
             for other, y in held[k:]:
                 limit.check()
-                if not is_conflict(one.form, other.form):
-                    continue
-                pair = _first_pair(x, y)
-                if pair is None and one is not other and (one.form.slopes != other.form.slopes or one.form.shape):
-                    pair = _first_within(x, y)
-                if pair is not None:
+                if is_conflict(one.form, other.form) and (pair := _first_pair(x, y)) is not None:
                     first, second = map(classes.coordinates, pair)
                     yield Clash(first, second, (one.span, other.span))
+
+
+def find_mixed(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> list[Coordinates]:
+    """The first CTAs of the clusters that are not executed, and in which conflicting accesses that move by different
+    slopes meet. What they do to each other in the executed cluster says nothing about them: the same slopes keep two
+    accesses as far apart in each cluster of a class, different ones do not. Raises ``Incomparable``.
+    """
+    found: set[int] = set()
+    held: dict[int, Ranges | None] = {}
+    for one, other in combinations(classes.accesses, 2):
+        a, b = one.form, other.form
+        if a.buffer != b.buffer or (a.slopes, a.shape) == (b.slopes, b.shape) or not is_conflict(a, b):
+            continue
+        limit.check()
+        x, y = (held[id(k)] if id(k) in held else held.setdefault(id(k), _ranges(k)) for k in (one, other))
+        if x is None or y is None:
+            raise Incomparable
+        found.update(_meeting_owners(x, y))
+    executed = set(classes.firsts)
+    places = [
+        tuple(k * n for k, n in zip(classes.coordinates(number), classes.launch.cluster, strict=True))
+        for number in sorted(found)
+    ]
+    return [(x, y, z) for x, y, z in places if (x, y, z) not in executed]
+
+
+def _meeting_owners(x: Ranges, y: Ranges) -> list[int]:
+    """The clusters that have a byte of both. The ranges of a cluster are disjoint, in their order."""
+    (a, b, owners), (c, d) = (*(e + x[2] * OWNER for e in x[:2]), x[2]), (e + y[2] * OWNER for e in y[:2])
+    low, high = np.searchsorted(d, a, side="right"), np.searchsorted(c, b, side="left") - 1
+    return [int(k) for k in np.unique(owners[high >= low])]
 
 
 def _ranges(access: ClassAccess) -> Ranges | None:
@@ -268,16 +292,6 @@ def _first_pair(x: Ranges, y: Ranges) -> tuple[int, int] | None:
         found = _first_pair_disjoint(y, x)
         return None if found is None else found[::-1]
     return _first_pair_disjoint(x, y)
-
-
-def _first_within(x: Ranges, y: Ranges) -> tuple[int, int] | None:
-    """A cluster, twice, that has a common byte of ``x`` and ``y``. Both are in the order of their clusters."""
-    (starts, ends), (low, high) = ((r[0] + r[2] * OWNER, r[1] + r[2] * OWNER) for r in (x, y))
-    meets = np.searchsorted(low, ends, side="left") > np.searchsorted(high, starts, side="right")
-    if not meets.any():
-        return None
-    owner = int(x[2][np.argmax(meets)])
-    return owner, owner
 
 
 def _by_start(x: Ranges) -> Ranges:

@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.ir.memory import SHARED_BASE
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import (
@@ -38,8 +42,11 @@ from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.footprints.access_placement import AccessKind, AccessPlacement, group_by_slopes
+from mcheck.simt.grid.footprints.affine_forms import ALWAYS
+from mcheck.simt.grid.footprints.class_names import are_merged_alike
 from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, Form
 from mcheck.simt.grid.footprints.state import Indices
+from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.instructions.wmma import matrix_lines
 from mcheck.simt.parametric.affine import Value
 
@@ -67,6 +74,8 @@ class AccessRecorder(AccessPlacement):
         """
         kind = statement.kind
         weak = kind in (Kind.LOAD, Kind.STORE) and not statement.opcode.is_strong
+        if kind is Kind.LOAD and self.compiler.code.stores_named:
+            return False  # the value decides which stores are one, and is another one where there is no load
         return weak or (kind is Kind.REDUCTION and not self.compiler.code.stores_decide)
 
     def require_fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
@@ -131,6 +140,11 @@ class AccessRecorder(AccessPlacement):
         own = opcode.space in ("param", "local")
         silent = own or opcode.space == "const"
         spaces = _memories(opcode.space)
+        elements = [
+            (unit.frame + r.index, j)
+            for j, o in enumerate(target.items if isinstance(target, ptx.Vector) else (target,))
+            for r in operand_registers(o)
+        ]
 
         def before(_: Cluster, lanes: Indices) -> None:
             moves = self.may_differ(based)
@@ -138,10 +152,46 @@ class AccessRecorder(AccessPlacement):
                 self.record_access(unit, statement, place, fetch, lanes, kind)
             if not targets:
                 return
+            if self.named is not None and (moves or not self.tainted_memory.isdisjoint(spaces)):
+                handed = not self.tainted_memory.isdisjoint(spaces - {"shared"})
+                value = self.value(unit, place, fetch, lanes)[0]
+                for row, j in elements:
+                    self._name_loaded(row, j * size // count, size // count, value, lanes, spaces, handed=handed)
+                return
             at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
             entry = own and bool((at < LOCAL_BASE).all())
             handed = not entry and opcode.space != "const" and not self.tainted_memory.isdisjoint(spaces)
             (self.set_unknown if moves or handed else self.set_same)(targets, lanes)
+
+        return before
+
+    def _name_loaded(
+        self, row: int, offset: int, size: int, value: Value, lanes: Indices, spaces: frozenset[str], *, handed: bool
+    ) -> None:
+        """Set the class name of a register to which lanes load ``size`` bytes, ``offset`` behind an address: a fresh
+        one where memory other than shared memory holds values that depend on the coordinates (``handed``).
+        """
+        assert self.named is not None
+        at = to_generic(value.base) + np.uint64(offset)
+        if spaces == frozenset(("shared",)) and not value.bad.any() and not value.slopes.any():
+            name = self.named.load(at, size, lanes)
+        elif "own" in spaces or handed or value.bad.any() or (at >= SHARED_BASE).any():
+            name = self.named.fresh(lanes)
+        else:
+            name = self.named.at_place(at, value.slopes)
+        nothing = Value(value.base, np.zeros_like(value.slopes), name != 0)
+        self.set_form(row, lanes, nothing, None, name)
+
+    def watch_contents(self, unit: Unit, statement: ptx.Statement, fixed: Before) -> Before:
+        """The same for a load of matrices: its results have fresh names where contents depend on the coordinates."""
+        based = [unit.frame + r.index for r in statement.uses]
+        targets = self._needed_rows(unit, statement.defs)
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            moves = self.may_differ(based)
+            fixed(c, lanes)
+            if self.named is not None and (moves or self.tainted_memory):
+                self.set_unknown(targets, lanes)
 
         return before
 
@@ -155,7 +205,9 @@ class AccessRecorder(AccessPlacement):
         generic = opcode.space == GENERIC
         fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
         given = [unit.frame + r.index for r in operand_registers(source)]
-        sources = [self.compiler.fetch(unit, i) for i in items] if code.stores_needed else []
+        followed = code.stores_decide and type_size(opcode.type) <= 8
+        sources = [self.compiler.fetch(unit, i) for i in items] if followed else []
+        differs = f"the value that '{statement.text}' stores depends on %ctaid"
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
         kind = AccessKind(WRITE, size, plain=weak, aligned=size)
         spaces = _memories(opcode.space)
@@ -165,15 +217,49 @@ class AccessRecorder(AccessPlacement):
             if told or self.may_differ(given) or (private and self.may_differ(based)):
                 self.tainted_memory |= spaces
                 needed = code.stores_needed and self._is_any_known(sources, lanes)
-                if not own and (not weak or needed or code.stores_named):
-                    reason = f"the value that '{statement.text}' stores depends on %ctaid"
-                    self.space.isolate(reason, statement.span)
+                if not own and (not weak or needed):
+                    self.space.isolate(differs, statement.span)
+            if self.named is not None and not own and not followed and self.may_differ(given):
+                self.space.isolate(differs, statement.span)
+            if self.named is not None and not own and followed:
+                value = self.value(unit, place, fetch, lanes)[0]
+                self._name_stored(unit, items, sources, to_generic(value.base), size, lanes, differs, statement.span)
             if self.optional is not None and (private or code.stores_decide):
                 self.tainted_memory |= spaces
             if not own:
                 self.record_access(unit, statement, place, fetch, lanes, kind)
 
         return before
+
+    def _name_stored(
+        self, unit: Unit, items: tuple[ptx.Operand, ...], sources: list[Fetch], at: NDArray[np.uint64], size: int,
+        lanes: Indices, reason: str, span: Span | None,
+    ) -> None:  # fmt: skip
+        """Keep the class names of what lanes store, and require that those of them that count as one store do so in
+        every cluster of the class: their values have equal numbers and class names (``class_names``).
+        """
+        assert self.named is not None
+        numbers: list[Word] = []
+        qualities: list[Word] = []
+        names: list[Word] = []
+        for item, source in zip(items, sources, strict=True):
+            every = self.compiler.lanes.exists.shape
+            number: Word = np.broadcast_to(source()[0], every)[lanes]
+            quality = np.broadcast_to(source()[1], every)[lanes]
+            rows = [unit.frame + r.index for r in operand_registers(item)]
+            for row in rows:
+                self.require_values(row, lanes, reason, span)
+            value = self.value(unit, item, source, lanes)[0]
+            numbers.append(number)
+            qualities.append(quality.astype(np.uint64))
+            names.append(self.class_name(value, rows[0] if rows else None, lanes))
+        if self.optional is not None and self.optional.any():
+            names = [np.where(self.optional != ALWAYS, self.named.fresh(lanes), name) for name in names]
+        if not are_merged_alike(at, numbers, qualities, names):
+            self.space.isolate(reason, span)
+        width = size // len(items)
+        for j, (number, name) in enumerate(zip(numbers, names, strict=True)):
+            self.named.save(at + np.uint64(j * width), width, number, name)
 
     def _is_any_known(self, sources: list[Fetch], lanes: Indices) -> bool:
         """Whether all items of a value that is stored are known in some lane: an unknown one may be any, so what other
@@ -204,13 +290,18 @@ class AccessRecorder(AccessPlacement):
             REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
         )
 
+        spaces = _memories(opcode.space)
+
         def before(_: Cluster, lanes: Indices) -> None:
+            handed = self.named is not None and not self.tainted_memory.isdisjoint(spaces)
+            if handed and self.compiler.code.stores_named:
+                self.space.isolate(f"what '{statement.text}' changes depends on %ctaid", statement.span)
             if self.compiler.code.stores_decide and self.may_differ(values):
                 self.tainted_memory |= _memories(opcode.space)
                 reason = f"an operand of '{statement.text}' depends on %ctaid"
                 self.require_same(values, lanes, reason, statement.span)
             self.record_access(unit, statement, place, fetch, lanes, kind)
-            (self.set_unknown if self.may_differ(based) else self.set_same)(targets, lanes)
+            (self.set_unknown if handed or self.may_differ(based) else self.set_same)(targets, lanes)
 
         return before
 
@@ -291,7 +382,7 @@ class AccessRecorder(AccessPlacement):
             offset = (mine % WARP).astype(np.uint64) * step * np.uint64(bits) // np.uint64(8)
             self.record_access(unit, statement, place, fetch, mine, kind, offset=offset)
 
-        return before
+        return self.watch_contents(unit, statement, before) if loads else before
 
     def _map(self, unit: Unit, statement: ptx.Statement) -> Before:
         """An edit of a tensor map: in global memory it is a write of the object."""

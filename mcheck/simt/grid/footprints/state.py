@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS, NEVER, Conditions, ConditionTable, Coordinates
+from mcheck.simt.grid.footprints.class_names import NamedBytes, slope_names
 from mcheck.simt.grid.footprints.coordinate_taint import COORDINATES
 from mcheck.simt.grid.footprints.space import AXES, MAX_SYMBOLS, Space
 from mcheck.simt.parametric.affine import Slopes, Value
@@ -35,6 +37,10 @@ class CoordinateState:
     slopes: dict[int, Slopes] = field(default_factory=dict)
     bad: dict[int, Mask] = field(default_factory=dict)
     when: dict[int, Conditions] = field(default_factory=dict)
+    names: dict[int, Word] = field(default_factory=dict)
+    """The class names of registers in the lanes where they are ``bad``, if stored values matter."""
+    named: NamedBytes | None = None
+    """Class names of bytes; ``None`` if no stored value matters."""
     box: tuple[int, int, int] = (1, 1, 1)
     """The extents of what is executed, in clusters."""
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -45,6 +51,8 @@ class CoordinateState:
         self.compiler = compiler
         self.table = ConditionTable(self.space)
         self.coordinates = Coordinates(0, 0, 0, space=self.space)
+        if compiler.code.stores_decide:
+            self.named = NamedBytes.empty(int(compiler.lanes.cta.max()) + 1, compiler.places.shared_size)
         self.box, self.cluster = compiler.lanes.launch.together, compiler.lanes.launch.cluster
 
     def may_differ(self, rows: Iterable[int]) -> bool:
@@ -82,9 +90,18 @@ class CoordinateState:
             return
         slopes[number] = self.box[number] * (self.cluster[number] if register == "ctaid" else 1)
 
-    def set_form(self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None) -> None:
-        """Set the form of a register in some lanes; without a value it is the same in all clusters."""
+    def set_form(
+        self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None,
+        name: Word | None = None,
+    ) -> None:  # fmt: skip
+        """Set the form of a register in some lanes; without a value it is the same in all clusters. ``name`` are the
+        class names of bad values, fresh ones if they are not given.
+        """
         count = self.compiler.lanes.count
+        if self.named is not None and value is not None and value.bad.any():
+            self.names.setdefault(row, np.zeros(count, np.uint64))[lanes] = (
+                self.named.fresh(lanes) if name is None else name
+            )
         slopes = None if value is None or not value.slopes.any() else np.where(value.bad, 0, value.slopes)
         _set_rows(self.slopes, row, lanes, slopes, (MAX_SYMBOLS, count), np.int64)
         _set_rows(self.bad, row, lanes, None if value is None or not value.bad.any() else value.bad, (count,), np.bool_)
@@ -102,6 +119,20 @@ class CoordinateState:
         for row in rows:
             if self.may_differ((row,)):
                 self.set_form(row, lanes, None)
+
+    def class_name(self, value: Value, row: int | None, lanes: Indices) -> Word:
+        """The class name of an operand of some lanes, which is that register or none."""
+        assert self.named is not None
+        found = slope_names(value.slopes)
+        if not value.bad.any():
+            return found
+        mine = self.names.get(row) if row is not None and row in self.bad else None
+        return np.where(value.bad, self.named.fresh(lanes) if mine is None else mine[lanes], found)
+
+    def require_values(self, row: int, lanes: Indices, reason: str, span: Span | None) -> None:
+        """Restrict the class to the clusters in which a register has its form."""
+        if row in self.when and not self.table.require(self.when[row][lanes], span):
+            self.space.isolate(reason, span)
 
     def conditions(self, row: int, lanes: Indices) -> Conditions:
         """The conditions under which a register is the same in other clusters."""

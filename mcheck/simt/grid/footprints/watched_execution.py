@@ -16,7 +16,7 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit, possible_callees
 from mcheck.frontend.ptx.instruction_forms import find_fault
-from mcheck.frontend.ptx.lane_arithmetic import lane_function
+from mcheck.frontend.ptx.lane_arithmetic import Word, lane_function
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.isa.kinds import COLLECTIVES, GRID_DEPENDENCIES, MULTIMEM, PREFETCHES, REDUCTIONS, STORES, Kind
@@ -24,11 +24,14 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.execution.value_numbering import WARP_WIDE, mix_numbers
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS, NEVER, Conditions, comparison_condition, coordinate_rule
+from mcheck.simt.grid.footprints.class_names import result_names
 from mcheck.simt.grid.footprints.coordinate_taint import COORDINATES, special_registers, tainted_rows
 from mcheck.simt.grid.footprints.recorded_accesses import AccessRecorder
 from mcheck.simt.grid.footprints.space import MAX_SYMBOLS, Space
 from mcheck.simt.grid.footprints.state import Indices
+from mcheck.simt.instructions.barriers import SHUFFLES, shuffle_sources
 from mcheck.simt.parametric.affine import Value, select_rule
 
 BeforeStep = Callable[[Cluster, Indices], None]
@@ -170,7 +173,8 @@ class GridWatch(AccessRecorder):
             return self._call(unit, statement)
         if kind in COLLECTIVES:
             return self._collective(unit, statement)
-        return self.require_fixed(unit, statement, statement.uses)
+        fixed = self.require_fixed(unit, statement, statement.uses)
+        return self.watch_contents(unit, statement, fixed) if kind is Kind.MATRIX_LOAD else fixed
 
     # --- computations ---------------------------------------------------------------------------------------------
 
@@ -184,7 +188,8 @@ class GridWatch(AccessRecorder):
         told = not COORDINATES.isdisjoint(special_registers(statement))
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
         moves = kind in (Kind.MOVE, Kind.ADDRESS_CONVERSION)
-        if not moves and lane_function(statement.opcode) is None:
+        followed = moves or lane_function(statement.opcode) is not None
+        if not followed and (self.named is None or kind in WARP_WIDE):
 
             def lost(_: Cluster, lanes: Indices) -> None:
                 (self.set_unknown if told or self.may_differ(rows) else self.set_same)(targets, lanes)
@@ -195,7 +200,7 @@ class GridWatch(AccessRecorder):
         except Unsupported:
             return lambda _, lanes: self.set_unknown(targets, lanes)
         several = len(statement.defs) > 1 and kind is not Kind.COMPARISON
-        rule = self._rule(statement) if not packs and not several else None
+        rule = self._rule(statement) if followed and not packs and not several else None
 
         def before(_: Cluster, lanes: Indices) -> None:
             if not told and not self.may_differ(rows):
@@ -203,10 +208,27 @@ class GridWatch(AccessRecorder):
                 return
             given = [self.value(unit, o, f, lanes) for o, f in fetches]
             value, when = self._default_form(given) if rule is None else rule(given)
-            for row in targets:
-                self.set_form(row, lanes, value, when)
+            name = self._name_result(unit, statement, operands, given, lanes) if value.bad.any() else None
+            for k, row in enumerate(targets):
+                own = None if name is None else mix_numbers(k, [name])
+                self.set_form(row, lanes, value, when, own)
 
         return before
+
+    def _name_result(
+        self, unit: Unit, statement: ptx.Statement, operands: list[ptx.Operand],
+        given: list[tuple[Value, Conditions]], lanes: Indices,
+    ) -> Word | None:  # fmt: skip
+        """The class names of a result, where stored values have names."""
+        if self.named is None:
+            return None
+        words = []
+        for operand, (value, _) in zip(operands, given, strict=True):
+            rows = [unit.frame + r.index for r in operand_registers(operand)]
+            if isinstance(operand, ptx.Part) and self.may_differ(rows):
+                return None
+            words.append((value.base, self.class_name(value, rows[0] if rows else None, lanes)))
+        return result_names(statement, words)
 
     def _default_form(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
         """The result of an instruction without a rule: the same where its operands are."""
@@ -306,6 +328,10 @@ class GridWatch(AccessRecorder):
                 for target in targets:
                     self.set_form(target, lanes, value)
                 return
+            named = self.named is not None and len(targets) == 1 and _are_whole_warps(lanes)
+            if named and row is not None and not self.may_differ(others):
+                self._name_shuffled(c, unit, statement, row, targets[0], lanes)
+                return
             if row is None:  # votes on predicates
                 reason = f"an operand of '{statement.text}' depends on %ctaid"
                 self.require_same(brings, lanes, reason, statement.span)
@@ -315,6 +341,22 @@ class GridWatch(AccessRecorder):
 
         return before
 
+    def _name_shuffled(
+        self, c: Cluster, unit: Unit, statement: ptx.Statement, row: int, target: int, lanes: Indices
+    ) -> None:
+        """Lanes of whole warps get the class names of the lanes whose values they get."""
+        mask = np.zeros(self.compiler.lanes.count, np.bool_)
+        mask[lanes] = True
+        self.require_values(row, lanes, f"an operand of '{statement.text}' depends on %ctaid", statement.span)
+        form = Value(c.lanes.values[row][lanes], self._slopes(row, lanes), self.bad.get(row, ~mask)[lanes])
+        names = np.zeros(len(mask), np.uint64)
+        names[lanes] = self.class_name(form, row, lanes)
+        given = [np.broadcast_to(self.compiler.fetch(unit, o)()[0], mask.shape) for o in statement.operands[2:4]]
+        index, _ = shuffle_sources(statement.opcode.choice(SHUFFLES) or "idx", mask, *given)
+        name = names[index[lanes]]
+        unknown = Value(form.base, np.zeros_like(form.slopes), name != 0)
+        self.set_form(target, lanes, unknown, None, name)
+
     def _slopes(self, row: int, lanes: Indices) -> np.ndarray:
         if row in self.slopes:
             return self.slopes[row][:, lanes]
@@ -322,9 +364,7 @@ class GridWatch(AccessRecorder):
 
     def _uniform(self, c: Cluster, row: int, lanes: Indices) -> bool:
         """Whether a register is uniform in each warp, in every cluster, and all lanes of the warps are present."""
-        if row in self.bad or row in self.when or len(lanes) % WARP or (lanes[::WARP] % WARP).any():
-            return False
-        if (lanes[WARP - 1 :: WARP] - lanes[::WARP] != WARP - 1).any():
+        if row in self.bad or row in self.when or not _are_whole_warps(lanes):
             return False
         table = np.vstack([c.lanes.values[row][lanes].astype(np.int64), self._slopes(row, lanes)])
         firsts = np.searchsorted(lanes // WARP, lanes // WARP)
@@ -350,3 +390,10 @@ class GridWatch(AccessRecorder):
             (self.set_unknown if dependent or inside else self.set_same)(results, lanes)
 
         return before
+
+
+def _are_whole_warps(lanes: Indices) -> bool:
+    """Whether these are all lanes of some warps."""
+    if len(lanes) % WARP or (lanes[::WARP] % WARP).any():
+        return False
+    return bool((lanes[WARP - 1 :: WARP] - lanes[::WARP] == WARP - 1).all())
