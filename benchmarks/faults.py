@@ -197,7 +197,7 @@ REFUSALS = (
     Refusal("an endless model", "run", "$M run small.litmus --model /dev/zero"),
     Refusal("an endless table", "run", "$M run --expect /dev/zero"),
     Refusal("an endless array", "exec", "$M exec small.litmus --load x=/dev/zero"),
-    Refusal("no more open files", "run", "ulimit -n 12; $M run small.litmus many -q -j 8"),
+    Refusal("no more open files", "run", "ulimit -n 8; $M run small.litmus many -q -j 8"),
     Refusal("a file that nobody writes", "run", "$M run pipe.litmus --timeout 1"),
     Refusal("a file that nobody writes", "check, a module", "$M check pipe.ptx --grid 1 --timeout 1"),
     Refusal("a file that nobody writes", "exec", "$M exec pipe.litmus --timeout 1"),
