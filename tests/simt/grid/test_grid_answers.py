@@ -387,7 +387,8 @@ def test_the_first_cluster_is_followed_where_the_launch_names_another_one() -> N
     body = (
         ".shared .b32 s[4]; brev.b32 %r4, %r1; shr.u32 %r5, %r4, 30; mul.wide.u32 %rd7, %r5, 4; add.s64 %rd8, %rd2,"
         "%rd7; setp.eq.u32 %p2, %r2, 0; @%p2 st.global.u32 [%rd8], 1; setp.eq.u32 %p1, %r5, 0;"
-        "setp.eq.and.u32 %p3, %r2, 0, %p1; setp.eq.and.u32 %p4, %r2, 1, %p1; @%p3 st.shared.u32 [s], 1; @%p4 ld.shared.u32 %r6, [s];"
+        "setp.eq.and.u32 %p3, %r2, 0, %p1; setp.eq.and.u32 %p4, %r2, 1, %p1;"
+        "@%p3 st.shared.u32 [s], 1; @%p4 ld.shared.u32 %r6, [s];"
     )
     launch = {"grid": 4, "first": [2, 0, 0], "params": {"a": {"buffer": 4096}, "b": {"buffer": 4096}}}
     found = check(f"{HEAD}{body}  ret;\n}}\n", launch)
