@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
-from mcheck.answers.advice.repeated_phases import wait_for
+from mcheck.answers.advice.repeated_phases import is_mbarrier_at, signalling_copy, wait_for
 from mcheck.base.phrase import Phrase, Site, Thing, say
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Change, Fix, IdleWait, Property
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.ir.memory import SHARED_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +39,27 @@ def find_early_wait(g: ExecutionGraph) -> EarlyWait | None:
     Until the read nobody but the thread that issues the copy arrives there, and that with the bytes: so phase 0 was not
     over when the wait for parity 1 returned.
     """
-    copy, access = (g.old, g.new) if g.old.asynchronous else (g.new, g.old)
-    signalled = getattr(copy.op, "mbar", None)
-    if access.asynchronous or access.write or not copy.asynchronous or not isinstance(signalled, Const):
+    found = signalling_copy(g)
+    if found is None:
+        return None
+    copy, access, bar = found
+    if access.write:
         return None
     issue = g.steps[copy.position]
     before = [e for e in g.own_steps(access.agent) if e.step < access.step]
-    waits = [op for e in before if (op := wait_for(e, signalled.value)) is not None]
+    waits = [op for e in before if (op := wait_for(e, bar)) is not None]
     others = [e for e in g.steps[: max(access.position, copy.position)] if e is not issue and e.signal < 0]
-    if any(not _only_announces(e, signalled.value, copy.agent) for e in others):
+    if any(not _only_announces(e, bar, copy.agent) for e in others):
         return None
     if [wait.parity for wait in waits] != [Const(1)]:
         return None
-    return EarlyWait(g.thing_at(signalled.value), site_of(waits[0]))
+    return EarlyWait(g.thing_at(bar), site_of(waits[0]))
 
 
 def _only_announces(step: Step, address: int, issuer: int) -> bool:
     """Whether a step leaves the mbarrier at an address alone, or is the ``issuer`` that announces bytes there."""
     op = ops.performed_operation(step.op)
     if isinstance(op, ops.MbarrierArrive):
-        same = not isinstance(op.address, Const) or (op.address.value - address) % SHARED_WINDOW == 0
+        same = not isinstance(op.address, Const) or is_mbarrier_at(op.address, address)
         return not same or (step.agent == issuer and op.tx is not None)
-    signalled = getattr(op, "mbar", None)
-    return not isinstance(signalled, Const) or (signalled.value - address) % SHARED_WINDOW != 0
+    return not is_mbarrier_at(getattr(op, "mbar", None), address)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
+from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, site_of
 from mcheck.base.phrase import Phrase, Site, Thing, say
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Change, Fix, IdleWait, Property
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Expr
 from mcheck.ir.memory import SHARED_WINDOW
 
 
@@ -49,10 +49,10 @@ def find_repeated_wait(g: ExecutionGraph) -> RepeatedWait | None:
     so the second wait is meant for a later phase. Where a thread reads the bytes of one phase twice, they were not
     handed back in between.
     """
-    copy, access = (g.old, g.new) if g.old.asynchronous else (g.new, g.old)
-    signalled = getattr(copy.op, "mbar", None)
-    if access.asynchronous or not copy.asynchronous or not isinstance(signalled, Const):
+    found = signalling_copy(g)
+    if found is None:
         return None
+    copy, access, bar = found
     before = [e for e in g.own_steps(access.agent) if e.step < access.step]
     same = {e.step for e in before if e.op.span == access.op.span}
     same |= {a.step for a in g.others if a.agent == access.agent and not a.asynchronous and a.step < access.step}
@@ -60,17 +60,31 @@ def find_repeated_wait(g: ExecutionGraph) -> RepeatedWait | None:
     used = max((step for step in same if step <= told), default=None)
     if used is None:
         return None
-    waits = [(e.step, op) for e in before if (op := wait_for(e, signalled.value)) is not None]
+    waits = [(e.step, op) for e in before if (op := wait_for(e, bar)) is not None]
     first = next((op for step, op in reversed(waits) if step < used), None)
     again = next((op for step, op in waits if step > used), None)
     if first is None or again is None or first.parity != again.parity or not isinstance(again.parity, Const):
         return None
-    return RepeatedWait(g.thing_at(signalled.value), again.parity.value, site_of(again))
+    return RepeatedWait(g.thing_at(bar), again.parity.value, site_of(again))
+
+
+def signalling_copy(g: ExecutionGraph) -> tuple[GraphAccess, GraphAccess, int] | None:
+    """The copy and the other access of a race of these two, and the address of the mbarrier that the copy signals."""
+    copy, access = (g.old, g.new) if g.old.asynchronous else (g.new, g.old)
+    signalled = getattr(copy.op, "mbar", None)
+    if access.asynchronous or not copy.asynchronous or not isinstance(signalled, Const):
+        return None
+    return copy, access, signalled.value
+
+
+def is_mbarrier_at(operand: Expr | None, address: int) -> bool:
+    """Whether an operand is the known address of an mbarrier, through any window."""
+    return isinstance(operand, Const) and (operand.value - address) % SHARED_WINDOW == 0
 
 
 def wait_for(step: Step, address: int) -> ops.MbarrierWait | None:
     """The wait for a known parity of the mbarrier at an address, through any window, if a step is one."""
     op = ops.performed_operation(step.op)
-    if not isinstance(op, ops.MbarrierWait) or not isinstance(op.address, Const) or not isinstance(op.parity, Const):
+    if not isinstance(op, ops.MbarrierWait) or not isinstance(op.parity, Const):
         return None
-    return op if (op.address.value - address) % SHARED_WINDOW == 0 else None
+    return op if is_mbarrier_at(op.address, address) else None

@@ -393,8 +393,11 @@ def answer_by_classes(
         clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
         if clash is not None:
             return _answer_about_pair(launch, clash, follow, limit)
-    firsts = (*classes.firsts, *find_mixed(classes, is_conflict, limit))
-    if classes.lost or len(firsts) > MAX_ASKED:
+    if classes.lost:
+        return None
+    mixed = find_mixed(classes, is_conflict, limit)
+    firsts = (*classes.firsts, *mixed)
+    if len(firsts) > MAX_ASKED:
         return None
     findings, cut, limit = alone.findings, alone.cut, more()
     others = [at for at in firsts if at != launch.first]
@@ -409,7 +412,7 @@ def answer_by_classes(
                 raise _ClassesLate
             return None
         findings = (*findings, *(f for f in one.answer.findings if f not in findings))
-        if number > len(classes.firsts) and one.answer.verdict is Verdict.FINDING:
+        if at in mixed and one.answer.verdict is Verdict.FINDING:
             break  # other clusters show the same, at other places
     reasons = tuple(r for r in alone.reasons if r.cause is not Cause.CLUSTERS)
     said = BY_CLASSES.format(len(firsts))

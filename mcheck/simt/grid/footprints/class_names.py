@@ -1,6 +1,6 @@
 """Names of values that hold in every cluster of a class.
 
-Lanes that store one value to one place count as one store (``memory_accesses.distinct_stores``): that decides what is
+Lanes that store one value to one place count as one store (``joint_stores.distinct_stores``): that decides what is
 recorded, so it has to be so in every cluster of the class. A value of which the coordinates are part has a class name
 beside its number, or the name of its unknown contents: 0 where it is the same in all clusters, a hash of its slopes
 where it is an affine form, else a hash of the instruction and of the numbers and class names that it reads, of bytes

@@ -77,6 +77,15 @@ class GridClasses:
     accesses: list[ClassAccess] = field(default_factory=list)
     lost: str = ""
     unplaced: bool = False
+    _ranges: dict[int, Ranges] = field(default_factory=dict)
+    """By ``id`` of an access, its ranges, as far as they have been asked for."""
+
+    def ranges_of(self, access: ClassAccess) -> Ranges:
+        """The ranges of one of the accesses in all clusters. Raises ``Incomparable`` if they are too many."""
+        found = self._ranges.get(id(access))
+        if found is None:
+            found = self._ranges[id(access)] = _enumerate_clusters(access)
+        return found
 
     def coordinates(self, number: int) -> Coordinates:
         """The coordinates of a cluster, in clusters."""
@@ -212,9 +221,7 @@ def find_clashes(classes: GridClasses, is_conflict: IsConflict, limit: Limit) ->
         held: list[tuple[ClassAccess, Ranges]] = []
         for access in mine:
             limit.check()
-            ranges = _ranges(access)
-            if ranges is None:
-                raise Incomparable
+            ranges = classes.ranges_of(access)
             held.append((access, ranges))
             outside = _first_outside(access, ranges)
             if outside is not None:
@@ -234,16 +241,12 @@ def find_mixed(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> l
     accesses as far apart in each cluster of a class, different ones do not. Raises ``Incomparable``.
     """
     found: set[int] = set()
-    held: dict[int, Ranges | None] = {}
     for one, other in combinations(classes.accesses, 2):
         a, b = one.form, other.form
         if a.buffer != b.buffer or (a.slopes, a.shape) == (b.slopes, b.shape) or not is_conflict(a, b):
             continue
         limit.check()
-        x, y = (held[id(k)] if id(k) in held else held.setdefault(id(k), _ranges(k)) for k in (one, other))
-        if x is None or y is None:
-            raise Incomparable
-        found.update(_meeting_owners(x, y))
+        found.update(_meeting_owners(classes.ranges_of(one), classes.ranges_of(other)))
     executed = set(classes.firsts)
     places = [
         tuple(k * n for k, n in zip(classes.coordinates(number), classes.launch.cluster, strict=True))
@@ -259,11 +262,11 @@ def _meeting_owners(x: Ranges, y: Ranges) -> list[int]:
     return [int(k) for k in np.unique(owners[high >= low])]
 
 
-def _ranges(access: ClassAccess) -> Ranges | None:
-    """The ranges of an access in all clusters, those of a cluster joined where they touch; ``None`` for too many."""
+def _enumerate_clusters(access: ClassAccess) -> Ranges:
+    """The ranges of an access in all clusters, those of a cluster joined where they touch. Raises ``Incomparable``."""
     each = sum(prod(count for _, count in e.steps) for e in access.extents)
     if each * len(access.numbers) > MAX_RANGES:
-        return None
+        raise Incomparable
     starts, ends, owners = enumerate_ranges(access.extents, access.symbols, access.numbers)
     order = np.lexsort((starts, owners))
     starts, ends, owners = starts[order], ends[order], owners[order]
