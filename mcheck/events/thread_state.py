@@ -136,6 +136,8 @@ class State:
         groups = self.groups.get("bulk", Groups())
         records = [*groups.open, *(r for group in groups.committed for r in group)]
         reads = {u for r in records for u in r.reads} - waited
+        if not reads:
+            return ()
         return tuple(e.uid for e in self.events if e.uid in reads and Tag.SHARED in e.tags)
 
     # --- what the path has established about values -------------------------------------------------

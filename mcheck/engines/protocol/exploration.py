@@ -53,6 +53,10 @@ commuting steps: each may show another way to an execution that differs from all
 """
 TRIAL_COST = 8
 """The cost, in steps, of asking the model whether it allows an event."""
+DEPTH = 16
+"""Of so many executions all but one continue where the last one did; that one differs from it as early as possible. An
+error that an early choice leads to is found before all that may follow the other choice has been explored.
+"""
 EXECUTIONS_AFTER_FINDING = 48
 STEPS_AFTER_FINDING = 8_000
 """Executions after the first finding of severity error, and their total steps: enough to see its other forms."""
@@ -301,8 +305,9 @@ class Search:
             if not todo:
                 self._schedule(again.pop(), alike, planned, todo)
                 continue
-            # After a finding, run the prefix that differs most from it.
-            forced = todo.popleft() if self.has_final_error else todo.pop()
+            # After a finding, run the prefix that differs most from it; now and then also before one.
+            elsewhere = self.has_final_error or self.executions % DEPTH == DEPTH - 1
+            forced = todo.popleft() if elsewhere else todo.pop()
             self.check_deadline()
             if self.executions >= self.limit:
                 self.bound_text = f"{self.limit} executions"

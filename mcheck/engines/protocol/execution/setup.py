@@ -50,6 +50,7 @@ from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_c
 from mcheck.events.event import Event
 from mcheck.events.model_options import Semantics
 from mcheck.events.model_options import model_semantics as semantics_of
+from mcheck.events.paths import exits_matter
 from mcheck.ir import ops
 from mcheck.ir.demanded_bits import DemandedBits, demanded_bits
 from mcheck.ir.expr import Binary, Const, Unary
@@ -147,6 +148,8 @@ class Setup:
     """Whether the order of fence.sc decides anything."""
     relaxed_barriers: bool = False
     """Whether a thread arrives at the cluster barrier without a release."""
+    exits_matter: bool = True
+    """Whether the time of a thread's exit can matter."""
     observed_registers: Watched | None = None
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
@@ -395,6 +398,7 @@ def prepare(
         decides = is_equivalent(setup.tape) and Pass.SC_FENCE_ORDER in passes
         setup.sc_order_matters = sequential.sc_order_matters(program) if decides else sequential.has_sc_fence(program)
     setup.relaxed_barriers = program.clustered and _has_relaxed_barriers(program)
+    setup.exits_matter = exits_matter(program) if previous is None else previous.exits_matter
     if not setup.tracked_words and observed_registers is None and not program.parameter:
         setup.ignores_copied_data = (
             previous.ignores_copied_data if previous is not None else _ignores_copied_data(setup)

@@ -20,7 +20,6 @@ from mcheck.engines.protocol.operations.races import report_object_use
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, Word
 from mcheck.events.event import Event
-from mcheck.events.paths import exits_matter
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Note
 from mcheck.ir import ops
@@ -31,7 +30,7 @@ def leave_barriers(m: Machine, agent: Agent) -> None:
     """Handle the exit of a thread: barriers no longer wait for it (an exit orders nothing)."""
     agent.exit_time = agent.current_time()
     aligned_instructions.check_exit(m, agent)
-    if exits_matter(m.program):
+    if m.setup.exits_matter:
         op = agent.code[-1] if agent.code else Exit()
         agent.step += 1
         event = Event((agent.threads[0], 0), op, frozenset((Tag.EXIT,)), 0, agent.step, agent.placement[2])
