@@ -40,6 +40,7 @@ from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
 from mcheck.simt.execution.waits.broadcast_waits import foreign_access
 from mcheck.simt.execution.waits.counters import AssumedLock, Counters
+from mcheck.simt.execution.waits.deferred_swaps import DeferredSwaps
 from mcheck.simt.execution.waits.meetings import Meetings
 from mcheck.simt.execution.waits.two_valued_locks import may_drop_failures, weaker_accesses
 from mcheck.simt.grid.footprints.footprint import Footprint
@@ -253,7 +254,7 @@ class Runner:
             yield replace(way, last_lane_leads=True)
         if c.cancel_responses.request_count > way.won and way.won < len(following_clusters(self.launch, MAX_WON)):
             yield replace(way, won=way.won + 1)
-        if c.has_deferred and not way.swap_failures:
+        if c.swaps.happened and not way.swap_failures:
             yield replace(way, swap_failures=1)
         for start in c.counters.alternative_starts():
             yield replace(way, counter_start=start)
@@ -277,7 +278,7 @@ class Runner:
         cluster = Cluster(
             lanes, places, store, RecordedOperations(lanes.count), steps, frozenset(compiler.block_starts),
             dict(way.choices), compiler.path_condition, last_lane_leads=way.last_lane_leads,
-            explain_missing=self._missing, counters=counters, swap_failures=way.swap_failures, path_choices=way,
+            explain_missing=self._missing, counters=counters, swaps=DeferredSwaps(way.swap_failures), path_choices=way,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
             meetings=Meetings(followed=self.rules.barrier_waits), follows_two_valued_locks=self.rules.two_valued_locks,

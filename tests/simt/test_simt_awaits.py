@@ -18,6 +18,7 @@ from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check
 from mcheck.simt.execution import cluster
+from mcheck.simt.execution.waits import poll_progress
 from mcheck.simt.execution.waits.polling_loops import is_spin_loop
 from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.execution.waits.value_waits import find_awaited
@@ -559,7 +560,7 @@ def test_polls_end_soon_where_no_lane_does_anything_else(
     work: str, ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not before: a lane that has counted for a while stores what is awaited."""
-    monkeypatch.setattr(cluster, "MAX_POLLS_OF_ALL", 4)
+    monkeypatch.setattr(poll_progress, "MAX_POLLS_OF_ALL", 4)
     module = parse_module(WAITS.replace("WORK", work), "waits.ptx")
     given = {"grid": 1, "params": {"flag": {"buffer": 4, "init": {"hex": "00000000"}}}}
     runner = Runner(module, build_launch(module, from_object(given)), Limit(None))

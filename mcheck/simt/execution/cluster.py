@@ -22,7 +22,6 @@ from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZE, MemoryLayout
 from mcheck.frontend.ptx.module import Guard, Statement
 from mcheck.semantics import mbarrier
-from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.async_registers import AsyncWrites
 from mcheck.simt.execution.cta_pairs import PairMeetings, missing_peer
 from mcheck.simt.execution.forced_values import ForcedValues
@@ -35,7 +34,10 @@ from mcheck.simt.execution.strong_writes import StrongWrites
 from mcheck.simt.execution.tensor_memory import TensorMemory
 from mcheck.simt.execution.waits.assumed_failures import POLL_DECIDES, AssumedFailures
 from mcheck.simt.execution.waits.counters import Counters
+from mcheck.simt.execution.waits.deferred_swaps import DeferredSwaps, ExpectedWord
+from mcheck.simt.execution.waits.mbarrier_waits import MbarrierWaits, PhaseWait
 from mcheck.simt.execution.waits.meetings import Meetings
+from mcheck.simt.execution.waits.poll_progress import MAX_IDLE_POLLS, PollProgress
 from mcheck.simt.execution.waits.two_valued_locks import TwoValuedLock
 from mcheck.simt.execution.warp_convergence import Convergence
 
@@ -48,12 +50,6 @@ MAX_ITERATIONS = 20_000
 """Maximum iterations of a loop without an observable operation."""
 YIELD_AFTER = 64
 """Iterations after which other lanes run first."""
-MAX_FAILED_POLLS = 4_000
-"""Maximum number of polls without progress of any lane."""
-MAX_POLLS_OF_ALL = 256
-"""The same where no lane is left that does anything but poll."""
-MAX_IDLE_POLLS = 256
-"""Maximum number of polls of a lane that bring an unchanged value while other lanes run first."""
 NOTED_STEPS = 4_096
 """Steps after which it is noted how far the lanes have come."""
 MAX_STEPS = 6_000_000
@@ -99,10 +95,7 @@ class Cluster:
     current_pc: int = 0
     span: Span | None = None
     """The source location of the current instruction."""
-    mbarriers: dict[int, mbarrier.State] = field(default_factory=dict)
-    mbarrier_waiters: dict[int, list[tuple[Mask, int | None, int | None]]] = field(default_factory=dict)
-    wait_spans: dict[int, Span | None] = field(default_factory=dict)
-    """By mbarrier, the location of the latest wait."""
+    mbarriers: MbarrierWaits = field(default_factory=MbarrierWaits)
     barrier_arrivals: dict[tuple[int, int], list[tuple[Mask, int | None, bool]]] = field(default_factory=dict)
     """By CTA and barrier, who has arrived, with the thread count and whether they block there."""
     standing: Mask = field(init=False)
@@ -123,14 +116,7 @@ class Cluster:
     async_writes: AsyncWrites = field(init=False)
     effect_count: int = 0
     """Number of observable operations so far."""
-    failed_polls: tuple[int, int] = (0, 0)
-    """The number of operations when lanes began to poll, and the number of polls since."""
-    polling: Mask = field(init=False)
-    """The lanes that have polled since then."""
-    last_loads: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """By lane and place of a load that others may change, the address and the value that it returned last."""
-    idle_polls: NDArray[np.int64] = field(init=False)
-    """How often in a row a lane has polled an unchanged value: lanes with other work run first."""
+    polls: PollProgress = field(init=False)
     lock_requests: set[int] = field(default_factory=set)
     """Lanes that have requested a lock and do not hold it yet."""
     follows_two_valued_locks: bool = False
@@ -142,16 +128,7 @@ class Cluster:
     strong_writes: StrongWrites = field(default_factory=StrongWrites)
     lock_taken: bool = False
     """Whether a thread has taken a lock that others may have been waiting for and could have had first."""
-    swap_failures: int = 0
-    """How often a lane tries a swap that fails."""
-    deferred_swaps: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """By deferred lane, the word that it would swap: address, bytes, the value that it expects."""
-    failed_swaps: dict[int, int] = field(default_factory=dict)
-    """By lane, the number of swaps that failed."""
-    forced_swaps: set[int] = field(default_factory=set)
-    """Lanes whose swaps fail because no other lane can run."""
-    has_deferred: bool = False
-    """Whether a lane has been deferred."""
+    swaps: DeferredSwaps = field(default_factory=DeferredSwaps)
     forced: ForcedValues = field(default_factory=ForcedValues)
     meetings: Meetings = field(default_factory=Meetings)
     step_count: int = 0
@@ -171,8 +148,7 @@ class Cluster:
         self.pc = np.zeros(count, np.int64)
         self.status = np.where(self.lanes.exists, RUNNABLE, EXITED).astype(np.int8)
         self.iterations = np.zeros(count, np.int64)
-        self.idle_polls = np.zeros(count, np.int64)
-        self.polling = np.zeros(count, np.bool_)
+        self.polls = PollProgress(count)
         self.convergence = Convergence(self.lanes.exists)
         self.async_writes = AsyncWrites(count)
         self.return_stacks = [[] for _ in range(count)]
@@ -198,28 +174,28 @@ class Cluster:
         """Run all lanes until they exit or none can continue."""
         count = told = 0
         while True:
-            if self.deferred_swaps:
-                self.resume_swaps()
+            if self.swaps.deferred:
+                self._resume_swaps()
             if self.forced.held:
                 self._resume_held()
             ready = self.status == RUNNABLE
             if not ready.any():
                 if self.pairs.waiting:
                     self.leave_peers_behind()
-                elif self.mbarrier_waiters:
+                elif self.mbarriers.waiting:
                     self.resume_blocked()
                 else:
                     return
                 continue
-            endless = ready & (self.idle_polls > MAX_IDLE_POLLS)
-            if endless.any() and self.deferred_swaps:
-                self.force_swaps()
-                self.idle_polls[endless] = 0
+            endless = ready & (self.polls.idle > MAX_IDLE_POLLS)
+            if endless.any() and self.swaps.deferred:
+                self.status[self.swaps.force()] = RUNNABLE
+                self.polls.idle[endless] = 0
                 continue
             if endless.any():
                 self.give_up(endless, f"polled {MAX_IDLE_POLLS} times without progress")
                 continue
-            turns = np.where(ready, self.iterations // YIELD_AFTER + self.idle_polls, np.iinfo(np.int64).max)
+            turns = np.where(ready, self.iterations // YIELD_AFTER + self.polls.idle, np.iinfo(np.int64).max)
             first = ready & (turns == turns.min())
             self.current_pc = at = int(self.pc[first].min())
             mask: Mask | None = first & (self.pc == at)
@@ -301,69 +277,36 @@ class Cluster:
         self.iterations[mask] = 0
         self.effect_count += 1
 
-    def note_loads(self, lanes: NDArray[np.int64], address: Word, value: Word) -> None:
-        """Record loads of values that other threads may change, which may be polls around barriers, which are
-        effects.
-        """
-        for lane, where, brought in zip(lanes.tolist(), address.tolist(), value.tolist(), strict=True):
-            key, now = (lane, self.current_pc), (where, brought)
-            self.idle_polls[lane] = self.idle_polls[lane] + 1 if self.last_loads.get(key) == now else 0
-            self.last_loads[key] = now
-
     def note_failed_polls(self, lanes: NDArray[np.int64]) -> None:
         """Record polls for a value that is not there yet; without other progress for long, the lanes block."""
-        if not len(lanes):
+        if not len(lanes) or not self.polls.note_failed(lanes, self.effect_count, self.status == RUNNABLE):
             return
-        if self.effect_count != self.failed_polls[0]:
-            self.failed_polls = self.effect_count, 0
-            self.polling[:] = False
-        self.failed_polls = self.effect_count, self.failed_polls[1] + 1
-        self.polling[lanes] = True
-        others_run = ((self.status == RUNNABLE) & ~self.polling).any()
-        if self.failed_polls[1] <= (MAX_FAILED_POLLS if others_run else MAX_POLLS_OF_ALL):
-            return
-        if self.deferred_swaps:
-            self.force_swaps()
-            self.failed_polls = self.effect_count, 0
+        if self.swaps.deferred:
+            self.status[self.swaps.force()] = RUNNABLE
+            self.polls.restart(self.effect_count)
         else:
             self.status[lanes] = AT_MBARRIER
 
     def defer_swap(self, lane: int, address: int, size: int, expected: int, *, taken: bool) -> bool:
         """Whether a swap is deferred because the word holds another value, or is ``taken`` just now, and others may
-        change that. It is in a loop, more likely than not, and each failed attempt would be one more iteration to
-        follow. Here every swap succeeds that can; ``swap_failures`` is for those that fail.
+        change that.
         """
-        if not taken and self._word_holds(lane, address, size, expected):
-            self.forced_swaps.discard(lane)
+        word = address, size, expected
+        if self.swaps.may_run(lane, word, succeeds=not taken and self._word_holds(lane, word)):
             return False
-        if self.failed_swaps.get(lane, 0) < self.swap_failures or lane in self.forced_swaps:
-            self.forced_swaps.discard(lane)
-            self.failed_swaps[lane] = self.failed_swaps.get(lane, 0) + 1
-            return False
-        self.deferred_swaps[lane] = address, size, expected
         self.status[lane], self.pc[lane] = DEFERRED, self.current_pc
-        self.has_deferred = True
         return True
 
-    def resume_swaps(self) -> None:
+    def _resume_swaps(self) -> None:
         """Resume the deferred lanes whose word holds the expected value; all of them if no other lane can run."""
-        self._resume([lane for lane, word in self.deferred_swaps.items() if self._word_holds(lane, *word)])
-        if self.deferred_swaps and not (self.status == RUNNABLE).any():
-            self.force_swaps()
+        self.status[self.swaps.resume(self._word_holds)] = RUNNABLE
+        if self.swaps.deferred and not (self.status == RUNNABLE).any():
+            self.status[self.swaps.force()] = RUNNABLE
 
-    def force_swaps(self) -> None:
-        """Resume all deferred lanes: no other lane makes progress that would help them."""
-        self.forced_swaps.update(self.deferred_swaps)
-        self._resume(list(self.deferred_swaps))
-
-    def _resume(self, lanes: list[int]) -> None:
-        for lane in lanes:
-            del self.deferred_swaps[lane]
-            self.status[lane] = RUNNABLE
-
-    def _word_holds(self, lane: int, address: int, size: int, expected: int) -> bool:
+    def _word_holds(self, lane: int, expected: ExpectedWord) -> bool:
+        address, size, value = expected
         word, known = self.store.load(np.array([address], np.uint64), size, np.array([lane]))
-        return bool(known[0]) or (int(word[0]) - expected) % (1 << 8 * size) == 0
+        return bool(known[0]) or (int(word[0]) - value) % (1 << 8 * size) == 0
 
     # --- values that a path forces -------------------------------------------------------------------------------
 
@@ -468,44 +411,14 @@ class Cluster:
 
     def apply_to_mbarrier(self, address: int, step: Callable[[mbarrier.State], mbarrier.Step]) -> None:
         """Apply an operation to the mbarrier at an address and resume the waiters of a phase that it completes."""
-        state = self.mbarriers.get(address)
-        if state is None:
-            return
-        try:
-            after, completed = step(state)
-        except Misuse:
-            return  # the engine reports it
-        self.mbarriers[address] = after
-        if completed:
-            self.resume_waiters(address)
-
-    def resume_waiters(self, address: int) -> None:
-        """Resume the lanes whose phase is complete."""
-        kept = []
-        for mask, parity, phase in self.mbarrier_waiters.pop(address, []):
-            if self.is_phase_complete(address, parity, phase):
-                self.status[mask] = RUNNABLE
-            else:
-                kept.append((mask, parity, phase))
-        if kept:
-            self.mbarrier_waiters[address] = kept
-
-    def is_phase_complete(self, address: int, parity: int | None, phase: int | None) -> bool:
-        """Whether the phase of a parity, or of a number, is complete."""
-        state = self.mbarriers.get(address)
-        if state is None:
-            return False
-        if parity is not None:
-            return parity in (0, 1) and mbarrier.wait_parity(state, parity)
-        return phase is not None and state.phase > phase
+        for mask in self.mbarriers.apply(address, step):
+            self.status[mask] = RUNNABLE
 
     def wait_for_phase(self, mask: Mask, address: int, parity: int | None, phase: int | None) -> Mask:
         """Block lanes until a phase completes; returns those that continue at once."""
-        if self.is_phase_complete(address, parity, phase):
+        if not self.mbarriers.blocks(address, PhaseWait(mask, parity, phase), self.span):
             return mask
         self.status[mask] = AT_MBARRIER
-        self.mbarrier_waiters.setdefault(address, []).append((mask, parity, phase))
-        self.wait_spans[address] = self.span
         return np.zeros_like(mask)
 
     def resume_blocked(self) -> None:
@@ -513,11 +426,10 @@ class Cluster:
         then this is what follows; whether there is one is for the engine to decide.
         """
         self.recorded.order_is_possible = False
-        for address, found in self.mbarrier_waiters.items():
-            self.recorded.note_gap("this wait did not end in the order that was followed", self.wait_spans[address])
-            for mask, _, _ in found:
-                self.status[mask] = RUNNABLE
-        self.mbarrier_waiters.clear()
+        for span, waits in self.mbarriers.give_up():
+            self.recorded.note_gap("this wait did not end in the order that was followed", span)
+            for wait in waits:
+                self.status[wait.lanes] = RUNNABLE
 
     # --- pairs of CTAs ---------------------------------------------------------------------------------------
 
@@ -525,7 +437,7 @@ class Cluster:
         """Resume the lanes that wait for a peer CTA, since no lane can run: if all others have exited, or wait at
         barriers, they would wait forever.
         """
-        sure = self.recorded.order_is_possible and not self.mbarrier_waiters and not self.has_deferred
+        sure = self.recorded.order_is_possible and not self.mbarriers.waiting and not self.swaps.happened
         for one in self.pairs.waiting:
             span, what = one.statement.span, one.statement.opcode.mode
             if sure:

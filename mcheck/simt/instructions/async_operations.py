@@ -66,9 +66,9 @@ def _apply(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> Non
         case ops.MbarrierInit():
             count = int(found["count"][0][j]) & 0xFFFFFFFF
             if 1 <= count <= mbarrier.MAX_COUNT:
-                c.mbarriers[address] = mbarrier.init(count)[0]
+                c.mbarriers.states[address] = mbarrier.init(count)[0]
         case ops.MbarrierInval():
-            c.mbarriers.pop(address, None)
+            c.mbarriers.states.pop(address, None)
         case ops.MbarrierTx():
             tx = int(found["tx"][0][j]) & 0xFFFFFFFF
             step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
@@ -95,7 +95,7 @@ def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op:
             return None
         address = found["address"][0]
         if row is not None:
-            first = c.mbarriers.get(int(address[0]))
+            first = c.mbarriers.states.get(int(address[0]))
             c.tokens.append(first.phase if first is not None else 0)
             values[row][lanes] = token
             known[row][lanes] = taint.TOKEN
@@ -111,7 +111,7 @@ def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op:
 
 def _apply_arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
     """Apply the arrivals of several lanes, together where they are in one phase."""
-    state = c.mbarriers.get(place)
+    state = c.mbarriers.states.get(place)
     total = sum(counts)
     if state is not None and not op.drop and not op.no_complete and total <= state.pending:
         c.apply_to_mbarrier(place, lambda s: mbarrier.arrive_expect_tx(s, sum(tx), total))

@@ -206,7 +206,7 @@ class _Load:
         value = lane_arithmetic.truncate(value, self.widths[j])
         values[row][lanes] = value
         if self.strong and wait is None and j == 0:
-            c.note_loads(lanes, address, value)
+            c.polls.note_loads(lanes, c.current_pc, address, value)
         failed = [wait is not None and not wait.holds(v) for v in value.tolist()]
         if wait is not None:
             c.note_failed_polls(lanes[failed])

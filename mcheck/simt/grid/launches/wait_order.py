@@ -117,7 +117,7 @@ class WaitOrder:
         """These lanes arrive at mbarriers. Who observes the phase comes after all its arrivals."""
         self.resolve(c, lanes)
         for address in np.unique(addresses).tolist():
-            state = c.mbarriers.get(address)
+            state = c.mbarriers.states.get(address)
             if state is None:
                 continue
             some = lanes[addresses == address]
@@ -146,7 +146,7 @@ class WaitOrder:
             # A thread sees no phase after a later one, so its wait was for this one or for one after it.
             first = np.where(last[some] % 2 == parity, last[some], last[some] + 1)
             last[some] = first
-            state = c.mbarriers.get(address)
+            state = c.mbarriers.states.get(address)
             end = 0 if state is None else state.phase
             for phase in np.unique(first).tolist():
                 told = [self.phases_brought.get((address, k), BEFORE) for k in range(phase, end)]
