@@ -20,6 +20,7 @@ from mcheck.checking.modules.followed_clusters import Followed
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.modules.residency import waiting_clusters
+from mcheck.checking.modules.unsure_deadlocks import given_contents, in_the_grid
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
@@ -170,7 +171,8 @@ class _Paths:
         if way.is_forced and not way.observations:
             self.branches.give_up()
         self.branches.require(_branch_values(way.program, asked, self.launch), way.choices)
-        given, dropped = (asked, ()) if self.whole else _in_the_grid(way.program, self.launch, asked)
+        given, dropped = (asked, ()) if self.whole else in_the_grid(way.program, self.launch, asked)
+        given = given_contents(way.program, given)
         self.outside += dropped
         profile = self.question.profile
         early = [early_finding(e, way.program, self.launch.width, profile) for e in way.early_accesses]
@@ -263,27 +265,6 @@ def _with_late_branches(given: Answer) -> Answer:
     late = share_reason(FOLLOWING_VALUES, BRANCH_SECONDS)
     reasons = (replace(r, because=(*r.because, late)) if r.cause is Cause.BRANCHES else r for r in given.reasons)
     return replace(given, reasons=tuple(reasons))
-
-
-def _in_the_grid(program: Program, launch: Launch, given: Answer) -> tuple[Answer, tuple[Finding, ...]]:
-    """The answer without deadlocks that another cluster of the grid may resolve by a write to global memory, and these
-    deadlocks.
-    """
-    if launch.executed_count == launch.total_count:
-        return given, ()
-    shared = {i.label for i in program.memory.instances if i.object.space == "global"}
-    waits = [a for f in given.findings if f.kind == "deadlock" for a in f.accesses if a.object in shared]
-    if not waits:
-        return given, ()
-    kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
-    cause = Cause.CLUSTERS if launch.is_sample else Cause.OTHER_CLUSTERS  # of a sample, a few are known
-    places = {(a.span.path, a.span.line, a.span.column): (a.span, a.object) for a in waits if a.span is not None}
-    said = [
-        Reason(cause, f"this waits for {name}, which other clusters of the grid may write", span=span)
-        for _, (span, name) in sorted(places.items())
-    ]
-    left = add_verdict(replace(given, findings=kept, covered=False, reasons=unique_reasons(given.reasons, said)))
-    return left, tuple(f for f in given.findings if f not in kept)
 
 
 def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
