@@ -98,7 +98,7 @@ def test_places_that_are_counted_are_places_of_their_own() -> None:
 
 
 @pytest.mark.daily(one_of="heavy")
-@pytest.mark.parametrize(("grid", "contents"), [(1, None), (4, None), (1, 0), (4, 0), (1, 254), (4, 254)])
+@pytest.mark.parametrize(("grid", "contents"), [(1, None), (4, None), (1, 0), (1, 254)])
 def test_whether_a_counter_comes_far_enough_depends_on_what_it_holds_at_first(
     grid: int, contents: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +106,7 @@ def test_whether_a_counter_comes_far_enough_depends_on_what_it_holds_at_first(
     monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 2.0)
     spin = "atom.acq_rel.gpu.global.add.u32 %r3, [count], 1; AGAIN: ld.acquire.gpu.global.u32 %r4, [count];"
     count = f"{spin} setp.lt.u32 %p1, %r4, 256; @%p1 bra AGAIN; setp.ne.u32 %p1, %r3, 0;"
-    found = ask(count, "", grid=grid, threads=2, contents=contents)
+    found = ask(count, "", grid=grid, threads=2, contents=contents, seconds=10)
     if contents is None:
         assert not found.findings
         depends = "whether this wait ends depends on what count holds at first"
