@@ -232,6 +232,7 @@ def test_paths_for_which_no_time_is_left_cut_the_answer(monkeypatch: pytest.Monk
     read = parse_module(LAST)
     given = build_launch(read, from_object({"grid": 1}))
     monkeypatch.setattr(answering, "BRANCH_SECONDS", 0.0)
+    monkeypatch.setattr(answering, "BRANCH_PART", 0.0)
     found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert (found.verdict, found.cut) == ("bounded", True)
     assert "one of several branches" in (found.reason or "")

@@ -36,7 +36,9 @@ from mcheck.simt.traces.dependent_grids import early_finding
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 BRANCH_SECONDS = 10.0
-"""Time for the paths that differ from the first ones in values that other threads write."""
+"""Time for the paths that differ from the first ones in values that other threads write, at least."""
+BRANCH_PART = 0.25
+"""The part of a longer time that is theirs; twice as much where all clusters are followed, and nothing comes after."""
 VALUES_PART = 0.75
 """The part of the user's time for what other threads may write. The rest is for the order of one run."""
 FOLLOWING_VALUES = "following what other threads may write"
@@ -120,7 +122,7 @@ def follow_clusters(
     if not (paths.branches_late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
     if paths.branches_late and paths.branch_limit.is_over() and not limit.is_over():
-        found = [(way, _with_late_branches(given)) for way, given in found]
+        found = [(way, _with_late_branches(given, paths.branch_seconds)) for way, given in found]
     if launch.is_sample and not apart:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
@@ -152,6 +154,8 @@ class _Paths:
     """Deadlocks that other clusters might resolve."""
     coverage: Coverage | None = None
     """That of the last path, where it was asked for."""
+    branch_seconds: float = BRANCH_SECONDS
+    """That time when it began."""
     branches_late: bool = False
     """Whether there was no time for the paths that other values lead to."""
     values_late: bool = False
@@ -167,7 +171,9 @@ class _Paths:
         if self.branches_late:
             return False
         if not way.is_forced:
-            self.branch_limit = self.limit.share(BRANCH_SECONDS)
+            part = BRANCH_PART * (2 if self.launch.executed_count == self.launch.total_count else 1)
+            self.branch_seconds = max(BRANCH_SECONDS, round((self.limit.left() or 0) * part, 1))
+            self.branch_limit = self.limit.share(self.branch_seconds)
         if way.is_forced and not way.observations:
             self.branches.give_up()
         self.branches.require(_branch_values(way.program, asked, self.launch), way.choices)
@@ -260,9 +266,9 @@ def _without_branches(given: Answer) -> Answer:
     return add_verdict(replace(given, covered=given.covered or not reasons, reasons=reasons, branches=frozenset()))
 
 
-def _with_late_branches(given: Answer) -> Answer:
+def _with_late_branches(given: Answer, seconds: float) -> Answer:
     """The answer about a path of which some branches were not followed in time."""
-    late = share_reason(FOLLOWING_VALUES, BRANCH_SECONDS)
+    late = share_reason(FOLLOWING_VALUES, seconds)
     reasons = (replace(r, because=(*r.because, late)) if r.cause is Cause.BRANCHES else r for r in given.reasons)
     return replace(given, reasons=tuple(reasons))
 
