@@ -8,7 +8,7 @@ same. If no box is small enough, a few clusters are followed together, and the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -28,8 +28,9 @@ from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
-from mcheck.checking.modules.residency import waits_for_later, with_residency
+from mcheck.checking.modules.residency import never_ending, waits_for_later, with_residency
 from mcheck.checking.policy.question import Question
+from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import CANCELS
@@ -250,6 +251,9 @@ def _answer_from_pairs(
     def follow_pair(pair: Launch, limit: Limit, trace: ClusterTrace | None = None) -> Answer | None:
         return _without_scope(follow(pair, limit, apart=True, trace=trace))
 
+    def find_stuck(alone: Launch, limit: Limit) -> Sequence[Finding]:
+        return never_ending(alone, follow, question, limit)
+
     def count(share: Limit) -> Answer | None:
         return answer_counted(module, launch, follow_pair, share)
 
@@ -259,7 +263,9 @@ def _answer_from_pairs(
 
     def signal(share: Limit) -> Answer | None:
         boxed = None if only_choices else find_closed_box(module, launch, share, counts=False)
-        return answer_signalled(module, boxed or launch, follow_pair, share, only_choices=only_choices)
+        return answer_signalled(
+            module, boxed or launch, follow_pair, share, only_choices=only_choices, find_stuck=find_stuck
+        )
 
     def look(share: Limit) -> Answer | None:
         return answer_looking(module, launch, follow_pair, share)

@@ -78,6 +78,12 @@ def with_residency(launch: Launch, found: Followed, follow: FollowTogether, ques
     return replace(given, executions=executions)
 
 
+def never_ending(begun: Launch, follow: FollowTogether, question: Question, limit: Limit) -> tuple[Finding, ...]:
+    """The waits that never end if only the clusters of a group are resident, and no others begin before these end."""
+    alone = follow(begun, limit)
+    return () if alone is None else tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
+
+
 def _is_resident(launch: Launch) -> bool:
     """Whether all clusters that a launch executes are there at once."""
     return launch.cooperative or len(launch.executed_clusters) == 1

@@ -31,7 +31,8 @@ there (``mcheck.simt.grid.signals.cluster_signals``).
    (``mcheck.simt.grid.signals.early_polls``).
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
 6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running. If this is the
-   only condition that does not hold, the answer is bounded, and says so.
+   only condition that does not hold, a cluster that waits for others is followed by itself: it may be the only one that
+   is resident. If it is stuck, that is the finding; otherwise the answer is bounded, and says so.
 
 *The argument.* By 1, 2 and 4 all executions of a choice have the same signals and waits, and the order of the waits
 that 4 gives has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution
@@ -77,6 +78,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.grid_races import CODE
 from mcheck.checking.modules.pairs.cluster_pairs import each_pair, join_pairs, of_two_clusters
 from mcheck.checking.modules.pairs.executed_alone import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.program import Program
@@ -106,6 +108,8 @@ SAID_OF_BOX = "clusters wait for signals that are the same in every execution, e
 FEW = 4
 """The number of clusters of which conditions are checked first, and then of the last one: a first row may not wait."""
 
+FindStuck = Callable[[Launch, Limit], Sequence[Finding]]
+"""Finds the waits of the clusters of a launch that never end if no others begin before these end."""
 FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 """Follows what the clusters of a launch do together; ``None`` if some wait may be for others."""
 
@@ -216,11 +220,13 @@ def _execute_all(
 
 @dataclass(frozen=True, slots=True)
 class SignalledPairs:
-    """A launch whose clusters signal, the pairs to follow, and whether clusters that others wait for are running."""
+    """A launch whose clusters signal, the pairs to follow, and a cluster that waits for others that need not be
+    running; ``None`` if none does.
+    """
 
     found: SignalledClusters
     pairs: tuple[Pair, ...]
-    resident: bool
+    stuck: int | None
 
 
 def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_choices: bool = False) -> SignalledPairs:
@@ -230,10 +236,10 @@ def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_c
     found = _find_clusters(module, launch, limit, only_choices=only_choices)
     orders = found.orders
     follows = isinstance(orders, SignalOrder) and found.ticket is not None and orders.follows_numbers()
-    resident = launch.cooperative or follows or not orders.waits_for_others()
-    if only_choices and not resident:
+    stuck = None if launch.cooperative or follows else orders.first_to_wait()
+    if only_choices and stuck is not None:
         raise NotReducible(NOT_RESIDENT)
-    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)), resident)
+    return SignalledPairs(found, tuple(choose_pairs(Side(found.executions), orders, limit)), stuck)
 
 
 def _order(
@@ -302,11 +308,13 @@ def _is_race_of_grid(
 
 
 def answer_signalled(
-    module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False
-) -> Answer | None:
+    module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_choices: bool = False,
+    find_stuck: FindStuck | None = None,
+) -> Answer | None:  # fmt: skip
     """The answer about a grid whose clusters signal each other, if it is proved, or would be in a cooperative launch,
-    or is a finding; with ``only_choices``, if they draw tickets, or look early at what they wait for. Raises
-    ``NotReducible`` if a condition does not hold.
+    or is a finding; with ``only_choices``, if they draw tickets, or look early at what they wait for. ``find_stuck``
+    follows a cluster that waits for others which need not be resident. Raises ``NotReducible`` if a condition does not
+    hold.
     """
     chosen = find_signalled_pairs(module, launch, limit, only_choices=only_choices)
     found = chosen.found
@@ -329,7 +337,11 @@ def answer_signalled(
     if found.decides:
         said = SAID_OF_LAST.format(total)
     joined = join_pairs(answers, total, said)
-    if chosen.resident:
+    if chosen.stuck is None:
         return joined
+    alone = replace(launch, group=(clusters[chosen.stuck],))
+    findings = () if find_stuck is None else find_stuck(alone, limit)
+    if findings:
+        return add_verdict(replace(joined, findings=(*joined.findings, *findings)))
     why = Reason(Cause.CLUSTERS, f"all {total} clusters were checked; but {NOT_RESIDENT}")
     return add_verdict(replace(joined, covered=False, reasons=(why,)))

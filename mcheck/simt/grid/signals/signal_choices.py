@@ -61,9 +61,9 @@ class ChosenOrders:
             if one is not None and other is not None:
                 yield order.pair(one, other)
 
-    def waits_for_others(self) -> bool:
-        """Whether some cluster waits for others."""
-        return any(order.waits_for_others() for _, order in self.orders)
+    def first_to_wait(self) -> int | None:
+        """A cluster that waits for others in some choice, if one does; all clusters are alike."""
+        return None if all(order.first_to_wait() is None for _, order in self.orders) else 0
 
 
 def order_choices(

@@ -135,9 +135,9 @@ class SignalOrder:
         """The links of two clusters: these, in every execution."""
         return () if one == other else (self.pair(one, other),)
 
-    def waits_for_others(self) -> bool:
-        """Whether some cluster waits for others."""
-        return any(not self.at(at).draws for at in self.clocks)
+    def first_to_wait(self) -> int | None:
+        """The first cluster that waits for others, if one does."""
+        return min((at[0] for at in self.clocks if not self.at(at).draws), default=None)
 
     # --- the order ---------------------------------------------------------------------------------------------------
 
