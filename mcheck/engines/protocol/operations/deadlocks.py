@@ -15,6 +15,7 @@ from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
+from mcheck.engines.protocol.operations.byte_counts import suggest_byte_count
 from mcheck.engines.protocol.operations.wgmma import GROUPS
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
@@ -237,6 +238,8 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         return advise(text, missed, every, together, phases=(Phase(name, meant),)), True
     now = _phase(state.phase, name, "phase")
     if not state.pending and state.tx:
+        if state.tx > 0 and (count := suggest_byte_count(bar)) is not None:
+            return count, False
         bytes_ = f"{bar.expected_bytes} bytes are expected and {bar.received_bytes} came"
         said = "The arrivals of {} have come, but {}: {}"
         return advise(said, now, bytes_, _ALL_BYTES, phases=(Phase(name, state.phase),)), False
