@@ -58,6 +58,11 @@ class SourceText:
         return []
 
     def _shorten(self, name: str) -> str:
-        """The name relative to the working directory if it is below, unless the program is named in full as well."""
-        here = os.path.relpath(name)
-        return name if here.startswith(os.pardir) or (self._path and os.path.isabs(self._path)) else here
+        """The name relative to the working directory if it is below, unless a program there has its full name."""
+        in_full = self._path and os.path.isabs(self._path) and _is_below(self._path)
+        return os.path.relpath(name) if _is_below(name) and not in_full else name
+
+
+def _is_below(path: str) -> bool:
+    """Whether a file is below the working directory."""
+    return not os.path.relpath(path).startswith(os.pardir)

@@ -30,7 +30,7 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> E
     if op.multimem is not None:
         instance = site.locate_copy(faults, base, size * count, op.multimem)
     else:
-        instance = site.locate(faults, base, size * count)
+        instance = site.locate(faults, base, size * count, op.space)
     if instance is None:
         return Effect(faults=faults.all())
     site.check_named_space(faults, instance, op.space)

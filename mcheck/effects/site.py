@@ -102,13 +102,14 @@ class Site:
 
     # --- checks -------------------------------------------------------------------------------------------
 
-    def locate(self, faults: Faults, address: int, size: int) -> Instance | None:
+    def locate(self, faults: Faults, address: int, size: int, space: str = "generic") -> Instance | None:
         """The instance in which ``size`` bytes lie; UB103 if there is none, UB108 if this GPU may not access it.
+        ``space`` is the one that the instruction names.
 
         The ISA speaks of the state space. Ours is stricter: a range that runs into the neighbouring object leaves its
         own (6.4.1).
         """
-        instance = self._find(faults, address, size)
+        instance = self._find(faults, address, size, space)
         if instance is None:
             return None
         if instance.object.gpus is not None and self.cta.gpu not in instance.object.gpus:
@@ -135,17 +136,19 @@ class Site:
             return None
         return self.at(address)
 
-    def _find(self, faults: Faults, address: int, size: int) -> Instance | None:
+    def _find(self, faults: Faults, address: int, size: int, space: str = "generic") -> Instance | None:
         """The instance that has all of these bytes; UB103 if there is none."""
         instance = self.at(address)
         if instance is None or address + size > instance.base + instance.object.size:
-            where = self._beside(address) if instance is None else _inside(instance, address)
+            where = self._beside(address, space) if instance is None else _inside(instance, address)
             faults.add("UB103", say("an access of {} bytes {}", str(size), where))
             return None
         return instance
 
-    def _beside(self, address: int) -> str | Phrase:
+    def _beside(self, address: int, space: str) -> str | Phrase:
         """What an access in no object does: said by the nearest object, if that is near enough to be meant."""
+        if space == "global" and SHARED_BASE <= address < SHARED_BASE + GLOBAL_BASE:  # widened: see below
+            return f"is outside every object: its address is the number {address - SHARED_BASE:#x}"
         near = self.layout.objects.nearest(address)
         if near is None:
             return "is outside every object"

@@ -93,6 +93,7 @@ class Property(StrEnum):
     SEMANTICS = "semantics"
     STRENGTH = "strength"
     COUNT = "count of an init"
+    BYTES = "bytes of an expect-tx"
     PARITY = "parity of a wait"
     BARRIER = "number of a barrier"
     THREADS = "count of a barrier"

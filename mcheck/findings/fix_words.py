@@ -133,6 +133,9 @@ def _step(step: Step) -> Phrase:
             over = ", with fence.proxy.async before that" if step.fence else ""
             way = say("{}, or a release that the issuing thread acquires", A_BARRIER)
             return say("order {} before the issue of the operation at {}: {}{}", step.first, step.issue, way, over)
+        case HandOver(after=Site() as waited, to=Site() as second, tensor=False):
+            other = "or a release that is acquired"
+            return say("put {} between the wait at {} and {}, {}", A_BARRIER, waited, second, other)
         case HandOver():
             after = say("after the wait at {} in {}, ", step.after, step.thread) if step.after is not None else ()
             to = say(" to {}: {}", step.to, _TENSOR_HAND_OVER if step.tensor else _HAND_OVER) if step.to else ()
@@ -182,6 +185,8 @@ def _change(step: Change) -> Phrase:
             return say(
                 "initialise {} {} with count {} instead of {}{}", step.subject, lines, step.new, step.old, others
             )
+        case Property.BYTES:
+            return say("expect {} bytes {} instead of {}", step.new, lines, step.old)
         case Property.PARITY:
             return say("wait for parity {} instead of {} of {} {}", step.new, step.old, step.subject, lines)
         case Property.BARRIER:

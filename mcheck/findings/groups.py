@@ -177,6 +177,8 @@ def _edit(finding: Finding) -> Edit | None:
             return code, "initialised", step.fence or step.cluster
         case Change(what=Property.COUNT):
             return "count", at(step.sites[0]), step.new
+        case Change(what=Property.BYTES):  # of an inlined function the one statement, whichever call it is
+            return "bytes", at(step.sites[0])[:1], step.new
         case Change(what=Property.PARITY):
             return code, "parity", at(step.sites[0])
         case Change(what=Property.STRENGTH):  # of an inlined function the one statement, whichever call it is

@@ -98,7 +98,8 @@ def _same_copy_overwritten(cause: Bug, effect: Bug) -> bool:
     """Whether the effect is a write, or another copy, that meets the copy that the cause reads too early."""
     if not all(a.access == "write" for a in effect[0].accesses) or cause[0].accesses[-1].access != "read":
         return False
-    return source_place(cause[0].accesses[0]) in {source_place(a) for f in effect for a in f.accesses}
+    copies = {source_place(f.accesses[0]) for f in cause}
+    return not copies.isdisjoint(source_place(a) for f in effect for a in f.accesses)
 
 
 def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
@@ -151,6 +152,7 @@ RULES = (
     Rule(("UB201",), ("UB503",), _needs_cluster_barrier),
     Rule(_MISUSE, ("RACE001", "RACE003", "UB205", "UB210", EARLY_PHASE), _always),
     Rule(_MISUSE, ("DEAD",), _names_barrier),
+    Rule(("UB216",), ("UB216",), _names_barrier),
     Rule((EARLY_PHASE,), ("DEAD",), _always),
     Rule(("RACE003", "RACE001"), ("UB501", "UB502", "UB504"), _shares_place),
     Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),

@@ -37,7 +37,7 @@ def advice_of(given: Answer) -> dict[tuple[object, ...], str]:
     ("name", "wanted"),
     [
         ("bulk/bulk-destination-written-before-without-fence", "Execute fence.proxy.async.shared::cta after line 10"),
-        ("cp-async/cp-async-wait-then-relaxed-flag", "After the wait at line 10 in copier, hand over to line 16"),
+        ("cp-async/cp-async-wait-then-relaxed-flag", "Put a barrier between the wait at line 10 and line 16"),
         ("cp-async/cp-async-refill-without-barrier", "Order line 15 before the issue of the operation at line 10"),
         ("cp-async/cp-async-data-into-bulk-store-value", "after line 10, which waits for the copy"),
         ("cp-async/cp-async-wait-group-2-not-the-second", "The wait at line 14 leaves the 2 latest groups pending"),

@@ -11,9 +11,10 @@ from mcheck.findings.finding import Finding
 
 NEVER = """PTX never
 { .global .u32 x = 0; }
-P@cta 0, warp 0, lane 0 { bar.warp.sync 3; }
+P@cta 0, warp 0, lane 0 { bar.warp.sync 3; st.relaxed.gpu.global.u32 [x], 1; }
 Q@cta 0, warp 0, lane 1 { await ld.relaxed.gpu.global.u32 r0, [x] == 1; bar.warp.sync 3; }
 """
+UNSIGNALLED = NEVER.replace("st.relaxed.gpu.global.u32 [x], 1;", "")
 OUTSIDE = """PTX outside
 { .global .u32 x = 0; }
 P@cta 0, warp 0, lane 0 { bar.warp.sync 1; }
@@ -36,6 +37,13 @@ def test_lanes_that_never_meet(engine: str) -> None:
     assert finding.spec.section == "9.7.13.2"
     told = f"{finding.message} {finding.missing} {catalogue.get(finding.code).explanation}"
     assert not any(word in told for word in ("bar.sync", "barrier 0", "CTA"))
+
+
+@pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
+def test_a_barrier_at_which_lanes_only_wait_for_one_that_waits_for_a_flag_is_no_cause(engine: str) -> None:
+    finding = found(UNSIGNALLED, engine)
+    assert finding.code == "DEAD004"
+    assert finding.accesses[0].thread == "Q"
 
 
 @pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])

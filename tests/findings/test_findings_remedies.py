@@ -282,7 +282,7 @@ Q@cta 1 {{
 @pytest.mark.parametrize(
     ("wait", "sem", "says"),
     [
-        ("cp.async.bulk.wait_group 0;", "relaxed", "After the wait at line 6 in P, hand over to line 11: a barrier"),
+        ("cp.async.bulk.wait_group 0;", "relaxed", "Put a barrier between the wait at line 6 and line 11"),
         ("", "release", "Execute cp.async.bulk.wait_group 0 before line 7, which hands the bytes over."),
         ("cp.async.bulk.wait_group.read 0;", "release", "Execute cp.async.bulk.wait_group 0 before line 7, which"),
     ],

@@ -152,21 +152,27 @@ def has_waited(g: ExecutionGraph, position: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Wait:
     """A wait for groups after the operation. ``later``: the number of groups closed between, ``None`` if the
-    operation's own was still open.
+    operation's own was still open. ``known``: the later access knows of it.
     """
 
     op: WaitGroup
     agent: int
     own: bool
     later: int | None
+    known: bool = False
 
 
 def explain_insufficient_wait(g: ExecutionGraph) -> IdleWait | None:
-    """Why a wait of the issuing thread, or else of another, does not cover the operation; ``None`` if there is none."""
+    """Why a wait of the issuing thread, or else of another, does not cover the operation; ``None`` if there is none.
+
+    The wait is the last one of which the later access knows, else the first: in a ring of several stages, those before
+    leave the operation in flight on purpose.
+    """
     old, family = g.old, family_of(g.old.op)
     if not old.asynchronous or old.signals:
         return None
-    wait = next((w for w in _waits(g) if w.op.span is not None and w.op.family == family), None)
+    waits = [w for w in _waits(g) if w.op.span is not None and w.op.family == family]
+    wait = next((w for w in reversed(waits) if w.known), waits[0] if waits else None)
     does = _explain_wait(g, wait) if wait is not None else ""
     return IdleWait(site_of(wait.op), (does,)) if wait is not None and does else None
 
@@ -189,9 +195,13 @@ def _explain_wait(g: ExecutionGraph, wait: _Wait) -> str:
 def _waits(g: ExecutionGraph) -> list[_Wait]:
     """The waits that may have been meant for the operation: those of its thread or, if there are none, of others."""
     behind = [(k, e, e.op) for k, e in enumerate(g.steps) if k >= g.old.position]
-    waits = [(k, e.agent, op) for k, e, op in behind if isinstance(op, WaitGroup)]
-    own = [_Wait(op, who, True, _count_later_groups(g, k)) for k, who, op in waits if who == g.old.agent]
+    waits = [(k, e, op) for k, e, op in behind if isinstance(op, WaitGroup)]
+    own = [
+        _Wait(op, e.agent, True, _count_later_groups(g, k), g.is_known(e))
+        for k, e, op in waits
+        if e.agent == g.old.agent
+    ]
     if own or isinstance(g.old.op, ops.Wgmma):  # a group of wgmma is of its warpgroup, whoever waits for it
         return own
     its = {op.span for op in g.agents[g.old.agent].code}
-    return [_Wait(op, who, False, None) for _, who, op in waits if op.span not in its]
+    return [_Wait(op, e.agent, False, None) for _, e, op in waits if op.span not in its]

@@ -140,7 +140,7 @@ def prepare_files(paths: Sequence[str], options: SourceOptions, *, launched: boo
     ``launched``: the options of the command give the launch.
     """
     sources = [path for path in paths if is_source(path)]
-    compiler = find_compiler() if sources else None
+    compiler = find_compiler(sources[0]) if sources else None
     compiled: dict[str, CompiledSource] = {}
     found: dict[str, PreparedFile] = {}
     for path in sources:

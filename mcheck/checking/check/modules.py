@@ -28,6 +28,7 @@ from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
+from mcheck.frontend.ptx.mangled_names import demangle
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.source_signatures import find_signatures
 from mcheck.frontend.ptx.targets import check_target
@@ -197,11 +198,18 @@ def _numbered(numbers: Sequence[int]) -> str:
     return f"launches {', '.join(map(str, numbers[:MOST_NUMBERS]))}{more}"
 
 
+def _in_source(entry: str) -> str:
+    """An entry as C++ names it, with the arguments of its template."""
+    cpp = demangle(entry)
+    return entry if cpp is None else cpp.qualified
+
+
 def assumptions(launch: Launch) -> tuple[str, ...]:
     """The assumptions that state the launch."""
     found = [
         (
-            f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
+            f"the launch: entry {_in_source(launch.entry)}, "
+            f"grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
             f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
             f"{', programmatic' if launch.programmatic else ''}{f', GPU {launch.gpu}' if launch.gpu else ''}"
         )

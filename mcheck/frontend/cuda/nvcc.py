@@ -74,18 +74,19 @@ def _one_release() -> str:
     return ": pip install " + " ".join(f"'{wheel}=={'.'.join(release)}.*'" for wheel in wheels)
 
 
-def find_compiler() -> Compiler:
+def find_compiler(source: str = "kernel.cu") -> Compiler:
     """The nvcc of ``PATH``, of ``CUDA_HOME``, or of the wheels beside the running Python; raises ``InputError`` if
-    there is none.
+    there is none, with the command that makes a module of ``source`` elsewhere.
     """
     for path, flags in _candidates():
         release = _release(path)
         if release is not None:
             return Compiler(path=path, release=release, flags=flags)
+    elsewhere = f"nvcc -ptx -lineinfo -arch=sm_90a {source}, and check {Path(source).stem}.ptx"
     raise InputError(
         "there is no nvcc in PATH, in CUDA_HOME or among the packages of this Python",
         expected=f"{WHEELS} brings one, which needs no GPU and no driver",
-        hint="or make PTX elsewhere, with nvcc -ptx -lineinfo -arch=sm_90a kernel.cu, and check kernel.ptx",
+        hint=f"or make PTX elsewhere, with {elsewhere}",
     )
 
 

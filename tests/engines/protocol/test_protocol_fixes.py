@@ -13,7 +13,8 @@ from mcheck.engines.protocol.exploration import Search
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.fix_search.trials import IsFix, Trial
 from mcheck.findings.finding import Finding
-from mcheck.findings.fix import Insert
+from mcheck.findings.fix import IdleWait, Insert
+from mcheck.findings.groups import causes, group_findings
 from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.frontend.litmus import parse
 from mcheck.ir.amendment import apply_amendments
@@ -218,7 +219,64 @@ def test_bytes_that_nobody_announced_are_named_by_their_lines() -> None:
 """
     )
     found = next(e for e in errors(text) if e.code == "UB216")
-    assert "16 by line 17; a tensor copy completes its whole box" in found.missing
+    line = text.split("\n").index("  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 8;") + 1
+    assert f"Expect 16 bytes at line {line} instead of 8: line {line + 1} completes 16" in found.missing
+    assert "A tensor copy completes its whole box" in found.missing
+
+
+TWO_COPIES = """PTX two-copies
+{{ .shared .b64 full[2]; .shared .align 16 .b8 a[128], b[64]; .global .align 16 .b8 src[128]; }}
+P@cta 0, warp 0, lane 0 {{
+  for k in 0..2 {{ mbarrier.init.shared::cta.b64 [full + 8*k], 1; }}
+  for k in 0..2 {{
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a + 64*k], [src], 64, [full + 8*k];
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [b + 32*k], [src], 32, [full + 8*k];
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full + 8*k], {bytes};
+  }}
+  for k in 0..2 {{ await mbarrier.try_wait.parity.shared::cta.b64 [full + 8*k], 0; }}
+}}
+"""
+
+
+@pytest.mark.parametrize("number", [32, 128])
+def test_a_wrong_number_of_bytes_is_one_bug_at_the_line_that_announces_it(number: int) -> None:
+    found = errors(TWO_COPIES.format(bytes=number))
+    (bug,) = causes(group_findings(found))
+    first = found[bug.members[0]]
+    assert first.missing.startswith(f"Expect 96 bytes at line 8 instead of {number}: line 6 completes 64 and line 7 ")
+    assert first.code == "DEAD003" or first.accesses[1].line == 8
+
+
+RING = """PTX ring
+{ .shared .align 16 .b8 buf[1536]; .global .align 16 .b8 src[512]; }
+P@cta 0, warp 0 {
+  for s in 0..2 {
+    cp.async.cg.shared.global [buf + 512*s + 16*%laneid], [src + 16*%laneid], 16;
+    cp.async.commit_group;
+  }
+  cp.async.wait_group 1;
+  bar.warp.sync 0xffffffff;
+  for k in 0..2 {
+    cp.async.cg.shared.global [buf + 512*((k+2)%3) + 16*%laneid], [src + 16*%laneid], 16;
+    cp.async.commit_group;
+    ld.shared.u32 r0, [buf + 512*(k%3) + 16*(31 - %laneid)];
+    cp.async.wait_group 2;
+    bar.warp.sync 0xffffffff;
+  }
+}
+"""
+
+
+def test_the_wait_that_leaves_a_copy_in_flight_is_the_last_one_before_the_read() -> None:
+    found = errors(RING)
+    waits = {note.at.line for f in found for fix in f.fixes for note in fix.notes if isinstance(note, IdleWait)}
+    assert waits == {14}
+
+
+def test_an_address_that_is_a_number_is_not_told_by_an_object_in_shared_memory() -> None:
+    (found,) = errors("PTX number\n{ .shared .u32 x; }\nP@cta 0 { st.global.u32 [8192], 1; }\n")
+    assert found.code == "UB103"
+    assert "its address is the number 0x2000" in found.message
 
 
 UNORDERED = """PTX many-unordered-pairs

@@ -152,7 +152,7 @@ w@cta 0, warp 0..2 {
 
 def test_a_wait_that_covers_is_not_blamed() -> None:
     told = missing(WARPS.replace("FIRST", "cp.async.wait_group 0;").replace("SECOND", ""))
-    assert "After the wait at line 6 in w[0..31], hand over to line 8" in told
+    assert "Put a barrier between the wait at line 6 and line 8" in told
     assert "leaves" not in told
 
 

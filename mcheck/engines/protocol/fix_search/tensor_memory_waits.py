@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from mcheck.answers.advice.graph import site_of
-from mcheck.base.phrase import Code, Thing, say
+from mcheck.base.phrase import A_BARRIER, Code, Thing, say
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import TraceEntry
@@ -83,8 +83,6 @@ def suggest_alloc_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: 
     """Suggest a barrier after a tcgen05.alloc that writes its address to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
         return ()
-    first = site_of(old.op)
-    gives = say("The write is of the address that tcgen05.alloc at {} gives", first)
-    who = m.name(m.agents[old.agent])
-    behind = say("let {} come behind a barrier that {} arrives at after {}", site_of(new.op), who, first)
-    return (advise("{}: {}", gives, behind),)
+    first, second = site_of(old.op), site_of(new.op)
+    read = say("{}, which reads the address that {} writes", second, Code("tcgen05.alloc"))
+    return (advise("Put {} between {} and {}", A_BARRIER, first, read),)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.answers.number_text import format_ranges
+from mcheck.answers.root_waits import find_roots, find_signal
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Phrase, Thing, capital, join, say
@@ -14,6 +15,7 @@ from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
+from mcheck.engines.protocol.operations.byte_counts import suggest_byte_count
 from mcheck.engines.protocol.operations.wgmma import GROUPS
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
@@ -42,11 +44,11 @@ class StuckGroup:
 
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
-    groups = list(_group_stuck(m, stuck))
+    groups, roots = _causes_first(list(_group_stuck(m, stuck)))
     waits = [_describe_wait(m, group) for group in groups[:SHOWN]]
     if len(groups) > SHOWN:
         waits.append((f"and {len(groups) - SHOWN} more",))
-    code = max(g.code for g in groups)  # whatever the order of the roles
+    code = max(g.code for g in groups[:roots])  # whatever the order of the roles
     telling = sorted(groups, key=lambda g: not _has_begun(g))
     fixes = sorted((_suggest_fix(m, g) for g in telling), key=lambda told: not told[1])
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
@@ -61,6 +63,42 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         waits=tuple(Wait(format_threads(m, g.agents), site_of(g.op), g.goal) for g in groups[:SHOWN]),
         cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
+
+
+def _causes_first(groups: list[StuckGroup]) -> tuple[list[StuckGroup], int]:
+    """The groups, those first that the others wait for, and how many these are."""
+    of = {agent.index: k for k, group in enumerate(groups) for agent in group.agents}
+    needs = [{of[agent.index] for agent in _find_needed(group, groups)} - {k} for k, group in enumerate(groups)]
+    roots = find_roots(needs)
+    return sorted(groups, key=lambda g: groups.index(g) not in roots), len(roots)
+
+
+def _find_needed(group: StuckGroup, groups: list[StuckGroup]) -> list[Agent]:
+    """The stuck agents that would let a group go on: those that a barrier lacks, or that have still to signal."""
+    where = group.agents[0].blocked_on
+    others = [agent for g in groups for agent in g.agents]
+    if isinstance(where, BarrierState):
+        if where.count is None:
+            lacking = set(where.members) - set(where.arrived)
+            return [agent for agent in others if agent.index in lacking]
+        return [
+            a
+            for a in others
+            if a.blocked_on is not where and any(isinstance(op, ops.Barrier) for op in a.code[a.pc + 1 :])
+        ]
+    if isinstance(where, Mbarrier | Word):
+        return [agent for agent, _ in _find_signallers(where, others)]
+    return []
+
+
+def _find_signallers(where: Mbarrier | Word, stuck: list[Agent]) -> Iterator[tuple[Agent, Op]]:
+    """The agents that have still to signal an mbarrier or write a word, and the operation that does; of those that wait
+    for it themselves, nothing is to be hoped for.
+    """
+    for agent in stuck:
+        op = find_signal(agent.code[agent.pc + 1 :], where.address, mbarrier=isinstance(where, Mbarrier))
+        if op is not None and agent.blocked_on is not where:
+            yield agent, op
 
 
 def _describe_wait(m: Machine, group: StuckGroup) -> Phrase:
@@ -200,6 +238,8 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         return advise(text, missed, every, together, phases=(Phase(name, meant),)), True
     now = _phase(state.phase, name, "phase")
     if not state.pending and state.tx:
+        if state.tx > 0 and (count := suggest_byte_count(bar)) is not None:
+            return count, False
         bytes_ = f"{bar.expected_bytes} bytes are expected and {bar.received_bytes} came"
         said = "The arrivals of {} have come, but {}: {}"
         return advise(said, now, bytes_, _ALL_BYTES, phases=(Phase(name, state.phase),)), False
@@ -274,19 +314,15 @@ def _find_fill(agent: Agent) -> Op | None:
 
 
 def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCome | Note | None:
-    """The agents whose code signals the mbarrier or writes the word, and why they do not get there; of those that wait
-    for it themselves, nothing is to be hoped for.
-    """
+    """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
     where = group.agents[0].blocked_on
     if not isinstance(where, Mbarrier | Word):
         return None
     name = m.thing_at(where.address)
     helpers: dict[tuple[int, int, Phrase], tuple[Op, list[Agent]]] = {}
-    for agent in stuck:
-        op = _find_signal(agent.code[agent.pc + 1 :], where)
-        if op is not None and agent.blocked_on is not where:
-            key = line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)
-            helpers.setdefault(key, (op, []))[1].append(agent)
+    for agent, op in _find_signallers(where, stuck):
+        key = line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)
+        helpers.setdefault(key, (op, []))[1].append(agent)
     if helpers:
         shown = list(helpers.items())[:SHOWN]
         found = (_helper(m, op, agents, waits) for (*_, waits), (op, agents) in shown)
@@ -294,7 +330,8 @@ def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCom
     if isinstance(where, Word) or (where.state is not None and not where.state.pending):
         return None
     nobody = say("No thread is left to signal {}", name)
-    over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]
+    mbarrier = isinstance(where, Mbarrier)
+    over = [b for b in m.agents if b not in stuck and find_signal(b.code, where.address, mbarrier=mbarrier) is not None]
     if over:
         return Note(say("{}: {} did, and exited", nobody, format_threads(m, over)))
     return None if any(_signals_somewhere(b) for b in stuck) else Note(nobody)
@@ -323,15 +360,3 @@ def _signals_somewhere(agent: Agent) -> bool:
     rest = (ops.performed_operation(op) for op in agent.code[agent.pc + 1 :])
     named = (ops.mbarrier_of(op) for op in rest if op.facets.signals)
     return any(where is not None and not isinstance(where, Const) for where in named)
-
-
-def _find_signal(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
-    """The first operation that signals an mbarrier, or writes a word, at a constant address."""
-    for op in code:
-        if isinstance(where, Word):
-            target = op.address if isinstance(op, ops.ScalarWrite) else None
-        else:
-            target = ops.mbarrier_of(op) if op.facets.signals else None
-        if target == Const(where.address):
-            return op
-    return None

@@ -20,6 +20,7 @@ from mcheck.engines.protocol.execution.setup import NewMbarrier
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
+from mcheck.engines.protocol.operations.byte_counts import suggest_byte_count
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.phase_deferral import note_deferrable
 from mcheck.engines.protocol.state.agent import Agent
@@ -185,27 +186,27 @@ def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
         return []
     phase = say("phase {} of {}", str(bar.state.phase), m.thing_at(bar.address))
     text = say("{} bytes completed in {} that nobody announced", str(-bar.state.tx), phase)
-    return [
-        m.make_problem(
-            "UB216",
-            text,
-            m.agents[completions[-1].agent],
-            completions[-1].event.op,
-            completions[-1].event,
-            (_describe_received_bytes(completions),),
-        )
-    ]
+    last, fixes = completions[-1], (_describe_received_bytes(bar, completions),)
+    problem = m.make_problem("UB216", text, m.agents[last.agent], last.event.op, last.event, fixes)
+    announced = next((d for d in bar.current_operations if d.kind != "complete" and d.effect[1]), None)
+    if announced is None:
+        return [problem]
+    other = m.make_problem("UB216", "", m.agents[announced.agent], announced.event.op, announced.event)
+    return [replace(problem, accesses=problem.accesses + other.accesses)]
 
 
-def _describe_received_bytes(completions: list[SyncOperation]) -> Fix:
-    """The fix for unannounced bytes: the bytes that completed in a phase, by source line."""
+def _describe_received_bytes(bar: Mbarrier, completions: list[SyncOperation]) -> Fix:
+    """The fix for unannounced bytes: the number to announce, or the bytes that completed in a phase, by source line."""
     sizes: dict[Site, int] = {}
     for done in completions:
         site = site_of(done.event.op)
         sizes[site] = sizes.get(site, 0) - done.effect[1]
     came = join([say("{} by {}", str(size), site) for site, size in sizes.items()], ", ", ", ")
     boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
-    whole = "; a tensor copy completes its whole box, including the part filled outside the tensor" if boxes else ""
+    box = "a tensor copy completes its whole box, including the part filled outside the tensor"
+    if (count := suggest_byte_count(bar)) is not None:
+        return count.noted(Note((box.capitalize(),)) if boxes else None)
+    whole = f"; {box}" if boxes else ""
     return catalogue.get("UB216").fix.noted(Note(say("Bytes that completed in this phase: {}{}", came, whole)))
 
 
