@@ -30,7 +30,7 @@ from mcheck.frontend.ptx.module import (
 from mcheck.frontend.ptx.names import FunctionNames, Scope
 from mcheck.frontend.ptx.operands import parse_operand, parse_operands, undeclared_error
 from mcheck.frontend.ptx.problems import problem
-from mcheck.frontend.ptx.source_lines import LOC, Lines
+from mcheck.frontend.ptx.source_lines import LOC, InlineAssembly, Lines
 from mcheck.isa.kinds import BRANCHES, Kind
 from mcheck.isa.opcode import Opcode, read_opcode
 
@@ -99,6 +99,7 @@ class BodyParser:
         self._names = names
         self._scope = Scope(names, scope, start)
         self._lines = lines
+        self._assembly = InlineAssembly(source.text, source.clean, start)
         self._line: SourceLine | None = None
         self._pending: list[_Pending] = []
         self._lists: list[tuple[str, list[tuple[str, Scope, Span]]]] = []
@@ -354,7 +355,8 @@ class BodyParser:
             if match is None:
                 expected = ".loc file line column"
                 raise problem("PTX010", line_span(self._source, start, start + 4), found="'.loc'", expected=expected)
-            self._line = self._lines.take(match)
+            if not self._assembly.counts_lines(start):
+                self._line = self._lines.take(match)
             self._at = match.end()
             return
         cursor = self._cursor_at(self._at, len(self._clean))

@@ -12,6 +12,7 @@ _FILE = re.compile(r'^[ \t]*\.file\s+(\d{1,9})\s+"((?:[^"\\\n]|\\.)*)"', re.MULT
 _STRINGS = re.compile(r"\.section\s++\.debug_str\s*+\{")
 _STRING = re.compile(r"([\w$]+):|\.b8\s+([\d,\s]+)")
 _FAR = 2
+_BEGIN, _END = "// begin inline asm", "// end inline asm"
 LOC = re.compile(
     r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
     r"(?:\s*,\s*function_name\s+([\w$]+)(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
@@ -45,6 +46,28 @@ def debug_strings(clean: str) -> dict[str, str]:
 
 def _decode_string(data: bytearray) -> str:
     return bytes(data).partition(b"\0")[0].decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class InlineAssembly:
+    """The blocks of inline assembly in a module, by the comments of its compiler around them.
+
+    A ``.loc`` within such a block is the compiler's count of the lines of the assembly, from the statement's on, as if
+    each were a line of the source. ``text`` is the module, ``clean`` the same without comments.
+    """
+
+    text: str
+    clean: str
+    _seen: int = 0
+    _block: int | None = None
+
+    def counts_lines(self, offset: int) -> bool:
+        """Whether the ``.loc`` at the offset, which is behind those asked about before, comes after code of a block."""
+        begin, end = self.text.rfind(_BEGIN, self._seen, offset), self.text.rfind(_END, self._seen, offset)
+        self._seen = offset
+        if begin != end:
+            self._block = begin if begin > end else None
+        return self._block is not None and bool(LOC.sub("", self.clean[self._block : offset]).strip())
 
 
 @dataclass(slots=True)

@@ -164,6 +164,35 @@ def test_a_call_within_a_call_belongs_to_the_line_beside_it() -> None:
     assert outermost_lines(*twice, "3 25 1", inner)[-1] == 30  # a line of another file
 
 
+def test_inline_assembly_is_at_the_line_of_its_statement() -> None:
+    """LLVM goes on counting within the text of the assembly, from the statement's line on, into lines of other code."""
+    body = kernel("""
+    .loc 1 35 9
+    add.s32 %r1, %r1, 8;
+    // begin inline asm
+
+    {
+    .reg .pred complete;
+    .loc 1 38 9
+    waitLoop:
+    .loc 1 39 9
+    mbarrier.try_wait.parity.shared::cta.b64 complete, [%r1], %r2;
+    @!complete bra.uni waitLoop;
+    }
+    // end inline asm
+    .loc 1 36 15
+    add.s32 %r2, %r2, 1;
+    // begin inline asm
+    .loc 1 40 5
+    membar.cta;
+    .loc 1 41 5
+    membar.gl;
+    // end inline asm
+    add.s32 %r3, %r3, 1;
+    """).body
+    assert [s.source.line for s in body if s.source] == [35, 35, 35, 36, 40, 40, 40]
+
+
 def test_a_statement_knows_its_place() -> None:
     found = (
         parse_module(f"{HEAD}.entry k() {{\n\n\t.reg .b32 %r<3>;\n\tmov.b32 %r1,\n  5; exit;\n}}").functions["k"].body
