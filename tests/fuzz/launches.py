@@ -350,7 +350,7 @@ def _counters(random: Random, number: int, threads: list[int]) -> list[Lines]:
          "st.relaxed.gpu.global.u32 [y], 1;", "red.relaxed.gpu.global.add.u32 [x], 1;")
     )  # fmt: skip
     first = ("st.global.u32 [d+1*me], 1;", draw, f"if (r0 == {last}) {{", "ld.global.u32 r7, [d];", leave, "}")
-    found = [first]
+    found: list[Lines] = [first]
     for _ in range(random.choice((0, number - 1))):
         word = random.choice(("x", "x", "y", "d"))
         read = random.choice(
@@ -360,7 +360,8 @@ def _counters(random: Random, number: int, threads: list[int]) -> list[Lines]:
         wait = random.choice(((WAIT,), (WAIT,), ()))
         value = random.choice((0, 0, 1, 2, threads[0]))
         use = random.choice(("st.global.u32 [e], 3;", "st.global.u32 [d+1], 3;", "ld.global.u32 r7, [d+1*me];"))
-        found.append((*wait, read, f"if (r1 == {value}) {{", use, "}"))
+        test = random.choice(("==", "==", "!="))
+        found.append((*wait, read, f"if (r1 {test} {value}) {{", use, "}"))
     return found
 
 
@@ -446,7 +447,7 @@ def judge_threads(sequence: Sequence) -> EngineAnswer:
     waits = any(line.startswith("await") for role in sequence.draft.roles for line in role.lines)
     for number in range(1, len(sequence.launches)) if waits and judge.kinds is not None else ():
         first = _judge(sequence.before(number))
-        if first.kinds is None:
+        if first.kinds is None or judge.kinds is None:
             return first
         judge = replace(judge, kinds=judge.kinds | (first.kinds & {"deadlock"}))
     return judge
