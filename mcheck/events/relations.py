@@ -293,6 +293,14 @@ def mbarrier_object(s: Structure, x: Node) -> Hashable:
     return x.source.mbarrier.address if x.source is not None and x.source.mbarrier is not None else None
 
 
+def static_rows(s: Structure, name: str) -> list[int]:
+    """A static base relation or set as rows of bits, computed once."""
+    found = s.static_rows.get(name)
+    if found is None:
+        found = s.static_rows[name] = relation_rows(s, name)
+    return found
+
+
 def relation_rows(s: Structure, name: str) -> list[int]:
     """A static base relation or set as rows of bits."""
     if name == "ext":  # another thread; the initial writes are one

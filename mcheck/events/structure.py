@@ -77,6 +77,8 @@ class Structure:
     """Of a read of wgmma, which of its thread's wgmma it belongs to; of a wgmma.fence, or of a proxy fence behind one,
     how many come before it.
     """
+    static_rows: dict[str, list[int]] = field(default_factory=dict)
+    """Base relations and sets, as far as they have been asked for (``mcheck.events.relations.static_rows``)."""
 
     @property
     def size(self) -> int:

@@ -82,6 +82,7 @@ class Run(ABC):
     note: Reasons = ()
     thread_paths: list[list[Path]] = field(default_factory=list)
     """The paths of each thread."""
+    built: Structure | None = None
     ends: bool = False
     """Whether some execution is known to end."""
     kept: Kept | None = None
@@ -161,7 +162,7 @@ class Run(ABC):
     def structures(self, paths: tuple[Path, ...], *, partial: bool = False) -> Iterator[tuple[Structure, list[Choice]]]:
         """The event structure of a combination of paths with its choices; none if it has no execution."""
         condition = self.program.condition
-        s = build_structure(self.program, paths, memory_ranges(condition))
+        s = self._structure(paths)
         stuck = frozenset[Uid]() if partial else frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
         choices = read_choices(s, stuck)
         met = self._barriers(s)
@@ -172,6 +173,17 @@ class Run(ABC):
         if assigned is not None:
             self._cut_short(s, met + assigned)
             yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
+
+    def _structure(self, paths: tuple[Path, ...]) -> Structure:
+        """The event structure of a combination of paths; the last one is kept, since several questions come in turn."""
+        kept = self.built
+        if (
+            kept is None
+            or len(kept.paths) != len(paths)
+            or any(a is not b for a, b in zip(kept.paths, paths, strict=True))
+        ):
+            kept = self.built = build_structure(self.program, paths, memory_ranges(self.program.condition))
+        return kept
 
     def phase_choices(self, s: Structure, stuck: frozenset[Uid]) -> list[Choice] | None:
         """The choices of the phases of mbarrier operations; ``None`` if these paths are impossible."""

@@ -43,7 +43,6 @@ class Prepared:
         self.deadline = deadline
         self.choices = sorted(choices, key=lambda c: (c.rank, len(c.options) > 1))
         self.constraints: list[tuple[Term, bool]] = [c for p in structure.paths for c in p.constraints]
-        self.static_rows: dict[str, Rows] = {}
         self.failed: dict[str, int] = {}
         self.possible = True
         self.misusable = any(o.misstep or o.remarks for c in choices for o in c.options)
@@ -113,10 +112,8 @@ class Prepared:
         if self.n > SMALL:
             self.deadline()
         if name not in UNKNOWNS:
-            found = self.static_rows.get(name)
-            if found is None:
-                found = self.static_rows[name] = relations.relation_rows(self.s, name)
-            return found, found
+            rows = relations.static_rows(self.s, name)
+            return rows, rows
         low, high = bits.empty(self.n), bits.empty(self.n)
         if name == "co":
             return self.co_low, self.co_high

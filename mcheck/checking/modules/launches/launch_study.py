@@ -12,6 +12,7 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.reasons import Cause, Reason, error_reason, share_reason
 from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.launches.example_words import example_words
 from mcheck.checking.modules.launches.launch_order import Conflict, StreamOrder
 from mcheck.checking.modules.launches.left_contents import ended_launch
 from mcheck.frontend.ptx.known_contents import Contents, Memory
@@ -129,9 +130,9 @@ class LaunchStudy:
 
     def examples(self, number: int) -> tuple[Launch, ...]:
         """A launch with some contents where earlier ones may have written and it is not known what: those of the file
-        with zeros behind them, zeros alone, and words of one.
+        with zeros behind them, and words that lead the kernel different ways.
         """
-        fills = ((True, bytes(4)), (False, bytes(4)), (False, (1).to_bytes(4, "little")))
+        fills = ((True, bytes(4)), *((False, word) for word in example_words(self.module, self.launches[number].entry)))
         return tuple(dict.fromkeys(self._example(number, of_file, word) for of_file, word in fills))
 
     def _example(self, number: int, of_file: bool, word: bytes) -> Launch:
@@ -143,7 +144,7 @@ class LaunchStudy:
             memory: Memory = ("buffer", buffer.name)
             if self._is_written(number, memory):
                 given = buffer.initial if of_file else buffer.initial[: begun.contents_of(memory).forgotten]
-                filled[buffer.name] = given + (word * (buffer.size // 4 + 1))[len(given) : buffer.size]
+                filled[buffer.name] = given + (word * (buffer.size // len(word) + 1))[len(given) : buffer.size]
         if filled:
             launch = replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))
         known = [(launch.contents_of(m), begun.contents_of(m).words) for m in self._memories(number)]
