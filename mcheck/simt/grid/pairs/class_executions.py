@@ -73,6 +73,7 @@ class ClassExecutions(Generic[E]):
     launch: Launch
     clusters: Sequence[Coordinates]
     execute: Callable[[int, MakeWatch | None], E]
+    few: int = FEW
     found: dict[int, E] = field(default_factory=dict)
     executed: int = 0
     single: int = 0
@@ -81,7 +82,7 @@ class ClassExecutions(Generic[E]):
 
     def __post_init__(self) -> None:
         cancels = any(s.kind in CANCELS for f in self.module.functions.values() for s in f.body)
-        self.apart = cancels or is_box(self.launch) or not FEW < len(self.clusters) <= MAX_CLUSTERS
+        self.apart = cancels or is_box(self.launch) or not self.few < len(self.clusters) <= MAX_CLUSTERS
 
     def __getitem__(self, number: int) -> E:
         """The execution of a cluster. Raises ``NotReducible``, and what ``execute`` raises."""
@@ -92,8 +93,8 @@ class ClassExecutions(Generic[E]):
     def _execute_alone(self, number: int) -> E:
         if number not in self.found:
             self.executed += 1
-            if self.executed > MAX_EXECUTED:
-                raise NotReducible(f"there are more than {MAX_EXECUTED} clusters of different behaviour", applies=False)
+            if self.executed > MAX_EXECUTED or (self.apart and len(self.clusters) > MAX_EXECUTED):
+                raise NotReducible(f"there are more than {MAX_EXECUTED} clusters, each for itself", applies=False)
             self.found[number] = self.execute(number, None)
         return self.found[number]
 
@@ -108,13 +109,13 @@ class ClassExecutions(Generic[E]):
         try:
             one = self.execute(number, watch)
         except NotReducible as error:
-            if error.late:
+            if error.late or len(self.clusters) > MAX_EXECUTED:
                 raise
             self.apart = True  # for the class something is not known that each cluster by itself may know
             return
         self.found[number] = one
         symbols, members = self._members(watches[-1])
-        if len(members) > FEW:
+        if len(members) > self.few:
             self._compute(one, symbols, members)
             return
         self.single += 1

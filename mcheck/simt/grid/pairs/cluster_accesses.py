@@ -248,7 +248,8 @@ class AccessReader:
         roles, codes = (np.array([of[k] for k in range(len(of))], np.int64) for of in (self.roles, self.codes))
         return Accesses(
             starts, spread([r.size for r in rows]), threads, roles[threads], codes[threads], places,
-            spread([r.segment for r in rows]), spread([r.operation for r in rows]), spread([r.writes for r in rows], np.bool_),
+            spread([r.segment for r in rows]), spread([r.operation for r in rows]),
+            spread([r.writes for r in rows], np.bool_),
             spread([r.strong for r in rows], np.bool_), spread([r.non_coherent for r in rows], np.bool_),
             spread([r.counts for r in rows], np.bool_), [rows[k].span for k in number.tolist()],
         )  # fmt: skip

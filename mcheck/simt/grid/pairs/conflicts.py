@@ -174,10 +174,11 @@ def kinds_within(
     these, or of all.
     """
     chosen = None if numbers is None else set(numbers)
+    groups: dict[tuple[int, int], list[int]] = {}
     for kind, members in side.members.items():
-        mine = members if chosen is None else [k for k in members if k in chosen]
-        if not mine:
-            continue
+        for k in members if chosen is None else [k for k in members if k in chosen]:
+            groups.setdefault((kind, id(side.executions[k].accesses.operations)), []).append(k)
+    for (kind, _), mine in groups.items():  # of each those of one class, or one cluster
         limit.check()
         yield (name, kind), mine[0]
         still, moving = _split(side, mine)
