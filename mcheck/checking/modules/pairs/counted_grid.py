@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from mcheck.answers.result import Answer
@@ -59,6 +60,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.counters.counted_clusters import Counted, execute_counted
 from mcheck.simt.grid.counters.counted_conflicts import Pair, check_apart, choose_pairs
 from mcheck.simt.grid.counters.grid_counter import find_counter
+from mcheck.simt.grid.pairs.class_executions import ClassExecutions, MakeWatch
 from mcheck.simt.grid.pairs.conflicts import Side
 from mcheck.simt.grid.pairs.known_words import KnownWord, with_value, without_contents
 from mcheck.simt.grid.pairs.reduction import NOT_RESIDENT, NotReducible, clusters_of, is_box
@@ -98,20 +100,25 @@ def find_representatives(module: Module, launch: Launch, limit: Limit) -> Repres
 def _find_pairs(module: Module, launch: Launch, counter: KnownWord, limit: Limit) -> Representatives:
     clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
-    known: dict[tuple[int, bool], Counted] = {}
+    checked: set[tuple[int, bool]] = set()
+
+    def run(number: int, watch: MakeWatch | None, *, last: bool) -> Counted:
+        limit.check()
+        note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
+        drawn = counter.first + len(clusters) - 1 if last else counter.first
+        with within_one_cluster(limit) as within:
+            return execute_counted(module, launch, clusters[number], counter, drawn, shapes, within, watch)
+
+    executions = [ClassExecutions(module, launch, clusters, partial(run, last=last)) for last in (False, True)]
 
     def execute(number: int, *, last: bool) -> Counted:
-        limit.check()
-        if (number, last) not in known:
-            note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
-            drawn = counter.first + len(clusters) - 1 if last else counter.first
-            with within_one_cluster(limit) as within:
-                found = execute_counted(module, launch, clusters[number], counter, drawn, shapes, within)
+        found = executions[last][number]
+        if (number, last) not in checked:
+            checked.add((number, last))
             written = given_and_written(found, [counter.bytes])
             if written:
                 raise Written(written)
-            known[number, last] = found
-        return known[number, last]
+        return found
 
     waits = execute(0, last=True).waits
     if waits and not launch.cooperative:

@@ -43,12 +43,12 @@ def given_and_written(execution: Execution, words: Sequence[range]) -> list[tupl
     one in each memory. Raises ``NotReducible`` if it writes memory that nobody knows.
     """
     out: list[tuple[Memory, int]] = []
-    accesses, places = execution.accesses, execution.places
+    writes, places = execution.accesses.writes, execution.places
+    low, high = execution.accesses.starts[writes], execution.accesses.ends[writes]
     for instance in places.memory.instances:
-        mine = accesses.writes & (accesses.starts >= instance.base)
-        mine &= accesses.starts < instance.base + instance.object.size
+        mine = (low >= instance.base) & (low < instance.base + instance.object.size)
         for word in words:
-            mine &= (accesses.starts >= word.stop) | (accesses.ends <= word.start)
+            mine &= (low >= word.stop) | (high <= word.start)
         if not mine.any():
             continue
         if instance.base not in places.memories:
@@ -56,7 +56,7 @@ def given_and_written(execution: Execution, words: Sequence[range]) -> list[tupl
         given = () if instance.base in places.assumed else places.contents.get(instance.base, ())
         unknown = np.frombuffer(given[1] if given else b"", np.uint8)
         known = np.concatenate([[0], np.cumsum(unknown == 0)])  # how many bytes up to one
-        starts, ends = (np.minimum(at[mine] - instance.base, len(unknown)) for at in (accesses.starts, accesses.ends))
+        starts, ends = (np.minimum(at[mine] - instance.base, len(unknown)) for at in (low, high))
         told = known[ends] > known[starts]
         if told.any():
             out.append((places.memories[instance.base], int(starts[told].min())))

@@ -24,6 +24,7 @@ from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.grid.counters.count_uses import CountUses
 from mcheck.simt.grid.counters.grid_counter import COUNTED_TYPES, is_count
+from mcheck.simt.grid.pairs.class_executions import Both, MakeWatch
 from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
 from mcheck.simt.grid.pairs.known_words import KnownWord, with_value
 from mcheck.simt.grid.pairs.only_path import LEARNED, follow_only_path
@@ -42,19 +43,26 @@ class Counted(Execution):
     left: int | None
     """What the counter holds in the end if it is the last one; ``None`` if that is not known."""
 
+    @property
+    def alike(self) -> object:
+        """What is the same in two clusters that do the same but for the places of weak accesses."""
+        return self.shape, self.waits, self.left
+
 
 # --- executions -----------------------------------------------------------------------------------------------------
 
 
 def execute_counted(
     module: Module, launch: Launch, cluster: Coordinates, counter: KnownWord, drawn: int, shapes: dict[object, int],
-    limit: Limit,
+    limit: Limit, grid: MakeWatch | None = None,
 ) -> Counted:  # fmt: skip
     """What a cluster does if the counter holds ``drawn`` when it counts itself. Unless that is the last number, it does
-    the same for all numbers but the last. ``shapes`` numbers operations. Raises ``NotReducible``.
+    the same for all numbers but the last. ``shapes`` numbers operations; with a ``grid`` the cluster stands for its
+    class. Raises ``NotReducible``.
     """
     one = replace(with_value(launch, counter, drawn), group=(cluster,))
-    runner, executed, uses = follow_only_path(module, one, limit, CountUses)
+    runner, executed, watch = follow_only_path(module, one, limit, lambda: _watch(grid))
+    uses = watch.own
     if any(seen.address != counter.address for seen in executed.recorded.observations().values()):
         raise NotReducible(LEARNED)
     if uses.misuse is not None:
@@ -69,6 +77,11 @@ def execute_counted(
     if made.waits and uses.is_drawn:
         raise NotReducible("clusters both wait for the counter and ask for the number drawn")
     return made
+
+
+def _watch(make: MakeWatch | None) -> Both[CountUses]:
+    grid = None if make is None else make()
+    return Both(CountUses(None if grid is None else grid.varies), grid)
 
 
 def _execution(

@@ -57,11 +57,9 @@ def choose_pairs(before: Side, last: Side, counter: KnownWord, limit: Limit, *, 
     for kind, row, other in _kinds_between(x, y, counter, limit, waits=waits):
         wanted[kind] = _witness(before, last, x, y, row, other)
     for name, side in (("before", before), ("last", last)):
-        for number, one in enumerate(side.executions):
-            limit.check()
+        for kind, number in kinds_within(name, side, limit):
             beside = side.executions[number - 1 if number else 1].cluster
-            for kind in kinds_within(name, side, number, limit):
-                wanted.setdefault(kind, (one.cluster, beside))
+            wanted.setdefault(kind, (side.executions[number].cluster, beside))
     places = {one.cluster: number for number, one in enumerate(before.executions)}
 
     def show(pair: Pair) -> set[Kind]:
@@ -71,7 +69,7 @@ def choose_pairs(before: Side, last: Side, counter: KnownWord, limit: Limit, *, 
             mine, theirs = tabulate(before, [i]), tabulate(last, [j])
             shown.update(kind for kind, _, _ in _kinds_between(mine, theirs, counter, limit, waits=waits))
             for name, side in (("before", before), ("last", last)):
-                shown.update(kinds_within(name, side, i, limit))
+                shown.update(kind for kind, _ in kinds_within(name, side, limit, [i]))
         return shown
 
     return cover_kinds(wanted, show)

@@ -19,7 +19,7 @@ from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
 from mcheck.simt.grid.pairs.known_words import KnownWord, check_initial_words, known_word
-from mcheck.simt.grid.pairs.reduction import MAX_EXECUTED, NotReducible, check_statements, clusters_of, is_box
+from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, NotReducible, check_statements, clusters_of, is_box
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.trace_extraction import follow_paths
 
@@ -30,8 +30,8 @@ def find_counter(module: Module, launch: Launch, limit: Limit) -> KnownWord:
     """The word in which the executed cluster counts itself: the first one that it adds to and whose initial value is
     given. Raises ``NotReducible``.
     """
-    if len(clusters_of(launch)) > MAX_EXECUTED:
-        raise NotReducible(f"there are more than {MAX_EXECUTED} clusters", applies=False)
+    if len(clusters_of(launch)) > MAX_CLUSTERS:
+        raise NotReducible(f"there are more than {MAX_CLUSTERS} clusters", applies=False)
     missing = NotReducible("no cluster counts itself in a word whose initial value is given", applies=False)
     body = [s for f in module.functions.values() for s in f.body]
     if not (_knows_words(module, launch) and any(map(_adds, body))):

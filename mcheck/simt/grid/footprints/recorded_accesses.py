@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.grid.footprints.access_placement import AccessKind, AccessPlacement, group_by_slopes
+from mcheck.simt.grid.footprints.access_placement import DEPENDS, AccessKind, AccessPlacement, group_by_slopes
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS
 from mcheck.simt.grid.footprints.class_names import are_merged_alike
 from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, Form
@@ -54,6 +55,8 @@ Before = Callable[[Cluster, Indices], None]
 COPIED = 16
 LINE = 128
 """The bytes that ``discard`` destroys."""
+OWN_ONLY = frozenset(("own",))
+"""The memories of an access of the lane's own memory."""
 WITHOUT_GLOBAL_ACCESS = (
     FENCES | GRID_DEPENDENCIES | PREFETCHES | MBARRIERS | WARPGROUP | BARRIERS | COLLECTIVES | JUMPS | TMEM
 ) | {
@@ -67,6 +70,17 @@ WITHOUT_GLOBAL_ACCESS = (
 @dataclass(slots=True)
 class AccessRecorder(AccessPlacement):
     """Recorder of the instructions that access memory."""
+
+    executes_alone: ClassVar[bool] = False
+    """Whether a cluster of the class finds in global memory what it has stored itself, and nothing of others."""
+
+    def memories_at(self, spaces: frozenset[str], fetch: Fetch, lanes: Indices) -> frozenset[str]:
+        """The memories that lanes access by an address that may be in these spaces."""
+        del fetch, lanes
+        return spaces
+
+    def pin(self, rows: Iterable[int], lanes: Indices, reason: str, span: Span | None) -> None:
+        """Restrict the class to clusters in which the operands of a strong access are the same, if that is wanted."""
 
     def may_be_omitted(self, statement: ptx.Statement) -> bool:
         """Whether an instruction may be omitted without adding races: a weak access of memory, or an atomic that
@@ -139,19 +153,25 @@ class AccessRecorder(AccessPlacement):
         kind = AccessKind(READ, size, plain=not opcode.is_strong, aligned=size)
         own = opcode.space in ("param", "local")
         silent = own or opcode.space == "const"
-        spaces = _memories(opcode.space)
+        possible = _memories(opcode.space)
         elements = [
             (unit.frame + r.index, j)
             for j, o in enumerate(target.items if isinstance(target, ptx.Vector) else (target,))
             for r in operand_registers(o)
         ]
 
+        strong = opcode.is_strong
+        differs = DEPENDS.format(statement.text)
+
         def before(_: Cluster, lanes: Indices) -> None:
+            if strong:
+                self.pin(based, lanes, differs, statement.span)
             moves = self.may_differ(based)
             if not silent:
                 self.record_access(unit, statement, place, fetch, lanes, kind)
             if not targets:
                 return
+            spaces = self.memories_at(possible, fetch, lanes)
             if self.named is not None and (moves or not self.tainted_memory.isdisjoint(spaces)):
                 handed = not self.tainted_memory.isdisjoint(spaces - {"shared"})
                 value = self.value(unit, place, fetch, lanes)[0]
@@ -210,15 +230,20 @@ class AccessRecorder(AccessPlacement):
         differs = f"the value that '{statement.text}' stores depends on %ctaid"
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
         kind = AccessKind(WRITE, size, plain=weak, aligned=size)
-        spaces = _memories(opcode.space)
+        possible = _memories(opcode.space)
 
         def before(_: Cluster, lanes: Indices) -> None:
             private = own or (generic and self._may_be_private(fetch, lanes))
+            if not weak:
+                self.pin((*based, *given), lanes, differs, statement.span)
+            spaces = self.memories_at(possible, fetch, lanes)
             if told or self.may_differ(given) or (private and self.may_differ(based)):
                 self.tainted_memory |= spaces
-                needed = code.stores_needed and self._is_any_known(sources, lanes)
+                needed = code.stores_needed and not self.executes_alone and self._is_any_known(sources, lanes)
                 if not own and (not weak or needed):
                     self.space.isolate(differs, statement.span)
+            elif self.executes_alone and self.may_differ(based):
+                self.tainted_memory |= spaces
             if self.named is not None and not own and not followed and self.may_differ(given):
                 self.space.isolate(differs, statement.span)
             if self.named is not None and not own and followed:
@@ -255,11 +280,15 @@ class AccessRecorder(AccessPlacement):
             names.append(self.class_name(value, rows[0] if rows else None, lanes))
         if self.optional is not None and self.optional.any():
             names = [np.where(self.optional != ALWAYS, self.named.fresh(lanes), name) for name in names]
-        if not are_merged_alike(at, numbers, qualities, names):
+        if not self.merges_alike(at, numbers, qualities, names):
             self.space.isolate(reason, span)
         width = size // len(items)
         for j, (number, name) in enumerate(zip(numbers, names, strict=True)):
             self.named.save(at + np.uint64(j * width), width, number, name)
+
+    def merges_alike(self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word]) -> bool:
+        """Whether lanes that store one value to one place do so in every cluster of the class."""
+        return are_merged_alike(at, numbers, qualities, names)
 
     def _is_any_known(self, sources: list[Fetch], lanes: Indices) -> bool:
         """Whether all items of a value that is stored are known in some lane: an unknown one may be any, so what other
@@ -290,16 +319,19 @@ class AccessRecorder(AccessPlacement):
             REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
         )
 
-        spaces = _memories(opcode.space)
+        possible = _memories(opcode.space)
+        differs = f"an operand of '{statement.text}' depends on %ctaid"
+        pinned = [*based, *values] if self.compiler.code.stores_decide else based
 
         def before(_: Cluster, lanes: Indices) -> None:
+            self.pin(pinned, lanes, differs, statement.span)
+            spaces = self.memories_at(possible, fetch, lanes)
             handed = self.named is not None and not self.tainted_memory.isdisjoint(spaces)
             if handed and self.compiler.code.stores_named:
                 self.space.isolate(f"what '{statement.text}' changes depends on %ctaid", statement.span)
             if self.compiler.code.stores_decide and self.may_differ(values):
-                self.tainted_memory |= _memories(opcode.space)
-                reason = f"an operand of '{statement.text}' depends on %ctaid"
-                self.require_same(values, lanes, reason, statement.span)
+                self.tainted_memory |= spaces
+                self.require_same(values, lanes, differs, statement.span)
             self.record_access(unit, statement, place, fetch, lanes, kind)
             (self.set_unknown if handed or self.may_differ(based) else self.set_same)(targets, lanes)
 
@@ -473,5 +505,5 @@ def _memories(space: str) -> frozenset[str]:
     if space == GENERIC:
         return frozenset(("own", "shared", "global"))
     if space in ("param", "local"):
-        return frozenset(("own",))
+        return OWN_ONLY
     return frozenset((space,)) if space in ("shared", "global") else frozenset(("shared", "global"))

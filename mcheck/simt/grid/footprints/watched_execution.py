@@ -176,6 +176,15 @@ class GridWatch(AccessRecorder):
         fixed = self.require_fixed(unit, statement, statement.uses)
         return self.watch_contents(unit, statement, fixed) if kind is Kind.MATRIX_LOAD else fixed
 
+    def varies(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> bool:
+        """Whether an operand of some lanes may be another one in other clusters."""
+        value, when = self.value(unit, operand, fetch, lanes)
+        return not value.invariant.all() or bool((when != ALWAYS).any())
+
+    def differs(self, row: int, lanes: Indices) -> Mask:
+        """In which of these lanes a register may hold something else in other clusters."""
+        return self.conditions(row, lanes) != ALWAYS
+
     # --- computations ---------------------------------------------------------------------------------------------
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,18 @@ Access = ops.Load | ops.Store | ops.Atomic
 class Accesses:
     """The accesses of global memory of one execution, a row each, by thread and then in its order: where they begin and
     end, by whom they are (number of the thread), at which place in the code of the thread, and after how many
-    operations of it that may synchronise.
+    operations of it that may synchronise. All clusters of a class share these arrays, but for where those of the
+    columns ``moved`` begin.
     """
 
-    starts: Numbers
-    ends: Numbers
+    origins: Numbers
+    """Where they begin, unless they are ``moved``."""
+    sizes: Numbers
     threads: Numbers
+    roles: Numbers
+    """Equal for threads that synchronise by the same operations, in the same warp if those of a warp are among them."""
+    codes: Numbers
+    """Equal for threads with the same code."""
     places: Numbers
     segments: Numbers
     operations: Numbers
@@ -50,6 +56,26 @@ class Accesses:
     counts: NDArray[np.bool_]
     """Whether it is what orders clusters: the atomic by which a cluster counts itself, a wait, a signal."""
     spans: list[Span | None] = field(default_factory=list)
+    moved: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    moved_starts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def starts(self) -> Numbers:
+        """Where they begin."""
+        if not len(self.moved):
+            return self.origins
+        found = self.origins.copy()
+        found[self.moved] = self.moved_starts
+        return found
+
+    @property
+    def ends(self) -> Numbers:
+        """Where they end."""
+        return self.starts + self.sizes
+
+    def at(self, moved: Numbers, starts: Numbers) -> Accesses:
+        """The same accesses, but for where those of some columns begin."""
+        return replace(self, moved=moved, moved_starts=starts)
 
 
 @dataclass(slots=True)
@@ -65,6 +91,11 @@ class Execution:
     """Of each thread its lane among all lanes of the cluster."""
     places: MemoryLayout
     """Where memory lies, and what it holds at first."""
+
+    @property
+    def alike(self) -> object:
+        """What is the same in two clusters that do the same but for the places of weak accesses."""
+        return self.shape
 
 
 @record(frozen=True, slots=True)
@@ -98,30 +129,42 @@ class AccessReader:
     shapes: dict[object, int]
     numbers: dict[object, int] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    roles: dict[int, int] = field(default_factory=dict)
+    """By thread, the number of its role."""
+    codes: dict[int, int] = field(default_factory=dict)
+    """By thread, the number of its code."""
+    rank: int = 0
+    """The rank of the CTA that is read."""
 
     def read(self, code: Sequence[Op], threads: Numbers, lanes: list[int]) -> tuple[int, ...]:
         """The accesses of threads of one warp with equal code; returns its shape."""
-        segment, shape = 0, list[int]()
+        shape, orders = list[int](), list[int]()
+        same_in_warps = True
         for place, op in enumerate(code):
             inner = performed_operation(op)
             match inner:
                 case ops.Load() | ops.Store() | ops.Atomic() if (at := places_of(inner.address, lanes)) is not None:
                     shape.append(self.number(op, inner, at))
-                    self._add(op, inner, at, threads, (place, segment))
+                    self._add(op, inner, at, threads, (place, len(orders)))
                     weak = isinstance(inner, ops.Load | ops.Store) and inner.sem == "weak" and op is inner
-                    segment += not weak
+                    if not weak:
+                        orders.append(shape[-1])
                     continue
                 case ops.Load() | ops.Store() if inner.sem == "weak" and op is inner:
-                    pass  # shared memory
+                    shape.append(self.known(id(op), op))  # shared memory
+                    continue
                 case ops.Fence() if inner.restrict is not None:
                     raise NotReducible("fences of a kind that is not followed", op.span)
                 case _ if isinstance(inner, NARROW_FENCES) or mentions_global(inner):
                     raise NotReducible(f"'{op.text}' is not followed", op.span)
                 case ops.UnknownContinuation():
                     raise NotReducible(inner.reason, op.span)
-                case _:
-                    segment += 1
             shape.append(self.known(id(op), op))
+            orders.append(shape[-1])
+            same_in_warps &= isinstance(op, ops.Barrier | ops.Fence)
+        role = (self.rank, *orders, *(() if same_in_warps else ("in the warp of", int(threads.min()))))
+        self.roles |= dict.fromkeys(threads.tolist(), self.shapes.setdefault(("role", role), len(self.shapes)))
+        self.codes |= dict.fromkeys(threads.tolist(), self.shapes.setdefault(("code", *shape), len(self.shapes)))
         return tuple(shape)
 
     def read_program(self, program: Program) -> tuple[tuple[int, ...], ...]:
@@ -133,6 +176,7 @@ class AccessReader:
         for members in warps.values():
             code = program.threads[members[0]].code
             lanes = [program.threads[k].place.lane for k in members]
+            self.rank = program.threads[members[0]].place.cta.rank
             shape |= dict.fromkeys(members, self.read(code, np.array(members, np.int64), lanes))
         return tuple(shape[k] for k in sorted(shape))
 
@@ -201,9 +245,11 @@ class AccessReader:
         def spread(given: list[int], kind: type = np.int64) -> Any:
             return np.array(given, kind)[number]
 
+        roles, codes = (np.array([of[k] for k in range(len(of))], np.int64) for of in (self.roles, self.codes))
         return Accesses(
-            starts, starts + spread([r.size for r in rows]), threads, places, spread([r.segment for r in rows]),
-            spread([r.operation for r in rows]), spread([r.writes for r in rows], np.bool_),
+            starts, spread([r.size for r in rows]), threads, roles[threads], codes[threads], places,
+            spread([r.segment for r in rows]), spread([r.operation for r in rows]),
+            spread([r.writes for r in rows], np.bool_),
             spread([r.strong for r in rows], np.bool_), spread([r.non_coherent for r in rows], np.bool_),
             spread([r.counts for r in rows], np.bool_), [rows[k].span for k in number.tolist()],
         )  # fmt: skip

@@ -1,15 +1,19 @@
 """Conflicts between clusters that were executed one by one, and pairs of clusters that show every kind of them.
 
-A kind of conflict is told by the shapes of two executions, and by thread and segment of both accesses: accesses of one
-thread between two operations that may synchronise are ordered alike with all others. Whether a load is non-coherent
-counts, too, since no order helps such a one. Lanes of a warp may access a place as one: of their conflicts the places
-in the code count.
+A kind of conflict is told by the shapes of two executions, and by role and segment of both accesses: accesses of one
+thread between two operations that may synchronise are ordered alike with all others. Threads of a CTA have one role if
+they do the same operations that may synchronise (in one warp, if those of warps are among them): where two of them
+change their places, the order of everything else is as before. Whether a load is non-coherent counts, too, since no
+order helps such a one.
+
+Lanes of a warp may access a place as one, and act as one up to some place in their code: of their conflicts the warp
+and the code of both lanes count, and in it the place of the access of the earlier segment, or of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +29,8 @@ MAX_MEETINGS = 1 << 23
 """Maximum number of pairs of accesses of common bytes."""
 MAX_PAIRS = 32
 """Maximum number of pairs of clusters."""
+APART = 1 << 42
+"""The distance between the accesses of clusters where those of each are compared at once."""
 ALL = -1
 """The owner of an access that all clusters of a class make at the same place."""
 
@@ -60,6 +66,7 @@ class Table:
     ends: Numbers
     kinds: Numbers
     threads: Numbers
+    roles: Numbers
     segments: Numbers
     owners: Numbers
     columns: Numbers
@@ -73,27 +80,45 @@ class Table:
 def tabulate(side: Side, numbers: Iterable[int] | None = None) -> Table:
     """The accesses of these executions; of all of a side those that a class makes at one place once."""
     parts: list[tuple[NDArray[np.generic], ...]] = []
-    chosen = None if numbers is None else list(numbers)
+    chosen = None if numbers is None else set(numbers)
     for kind, members in side.members.items():
         mine = members if chosen is None else [k for k in members if k in chosen]
         if not mine:
             continue
-        first = side.executions[mine[0]].accesses
-        count = len(first.starts)
-        starts = np.stack([side.executions[k].accesses.starts for k in mine])
-        size = first.ends - first.starts
-        same = (starts == starts[:1]).all(axis=0) & (len(mine) > 1)
-        everything = np.arange(count)
-        for owners, columns in [([ALL], everything[same]), (mine, everything[~same])]:
-            at = starts[: len(owners), columns].reshape(-1)
-            all_columns = np.tile(columns, len(owners))
-            parts.append((
-                at, at + size[all_columns], np.full(len(at), kind), first.threads[all_columns],
-                first.segments[all_columns], np.repeat(np.array(owners, np.int64), len(columns)), all_columns,
-                first.writes[all_columns], first.strong[all_columns], first.non_coherent[all_columns],
-                first.counts[all_columns],
-            ))  # fmt: skip
+        still, moving = _split(side, mine)
+        for owners, columns in (
+            [([ALL], still), (mine, moving)] if len(mine) > 1 else [(mine, np.arange(len(still) + len(moving)))]
+        ):
+            parts.append(_rows(side, kind, owners, mine, columns))
     return Table(*(np.concatenate(found) for found in zip(*parts, strict=True)))
+
+
+def _split(side: Side, members: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """The columns of executions of one shape whose accesses are at the same place in all, and the others."""
+    first = side.executions[members[0]].accesses
+    moves = np.zeros(len(first.sizes), np.bool_)
+    seen: set[int] = set()
+    for one in (side.executions[k].accesses for k in members):
+        moves[one.moved] = True
+        if id(one.origins) not in seen:
+            seen.add(id(one.origins))
+            moves |= one.origins != first.origins
+    return np.flatnonzero(~moves), np.flatnonzero(moves)
+
+
+def _rows(
+    side: Side, kind: int, owners: Sequence[int], members: Sequence[int], columns: Numbers
+) -> tuple[NDArray[np.generic], ...]:
+    """These columns of some executions of one shape, or once for all of them."""
+    first = side.executions[members[0]].accesses
+    chosen = members[:1] if owners == [ALL] else owners
+    at = np.concatenate([side.executions[k].accesses.starts[columns] for k in chosen])
+    every = np.tile(columns, len(chosen))
+    return (
+        at, at + first.sizes[every], np.full(len(at), kind), first.threads[every], first.roles[every],
+        first.segments[every], np.repeat(np.array(owners, np.int64), len(columns)), every, first.writes[every],
+        first.strong[every], first.non_coherent[every], first.counts[every],
+    )  # fmt: skip
 
 
 def meetings(x: Table, y: Table, limit: Limit) -> tuple[Numbers, Numbers]:
@@ -136,25 +161,61 @@ def cover_kinds(wanted: Mapping[Kind, P], show: Callable[[P], set[Kind]]) -> lis
 def distinct(x: Table, mine: Numbers, y: Table, theirs: Numbers, *more: Numbers) -> Iterator[tuple[Kind, int, int]]:
     columns: list[NDArray[np.generic]] = [*more]
     for table, rows in ((x, mine), (y, theirs)):
-        columns += [table.kinds[rows], table.threads[rows], table.segments[rows], table.non_coherent[rows]]
+        columns += [table.kinds[rows], table.roles[rows], table.segments[rows], table.non_coherent[rows]]
     found, first = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0, return_index=True)
     for row, at in zip(found.tolist(), first.tolist(), strict=True):
         yield tuple(row), int(mine[at]), int(theirs[at])
 
 
-def kinds_within(name: str, side: Side, number: int, limit: Limit) -> Iterator[Kind]:
-    """The kinds of conflicts of threads of one cluster, and its shape."""
-    one = side.executions[number]
-    accesses = one.accesses
-    table = tabulate(side, [number])
-    mine, theirs = meetings(table, table, limit)
-    kept = (table.threads[mine] < table.threads[theirs]) & ~(table.strong[mine] & table.strong[theirs])
-    mine, theirs = mine[kept], theirs[kept]
-    lanes = one.lanes
-    near = lanes[table.threads[mine]] // WARP == lanes[table.threads[theirs]] // WARP
-    columns = table.columns[mine], table.columns[theirs]
-    places = [np.where(near, accesses.places[c], 0) for c in columns]
-    joint = near & (accesses.operations[columns[0]] == accesses.operations[columns[1]])
-    yield name, side.kind(one)
-    for kind, _, _ in distinct(table, mine, table, theirs, *places, joint):
-        yield name, *kind
+def kinds_within(
+    name: str, side: Side, limit: Limit, numbers: Iterable[int] | None = None
+) -> Iterator[tuple[Kind, int]]:
+    """The kinds of conflicts of threads of one cluster, and the shapes, each with a cluster in which it occurs: of
+    these, or of all.
+    """
+    chosen = None if numbers is None else set(numbers)
+    groups: dict[tuple[int, int], list[int]] = {}
+    for kind, members in side.members.items():
+        for k in members if chosen is None else [k for k in members if k in chosen]:
+            groups.setdefault((kind, id(side.executions[k].accesses.operations)), []).append(k)
+    for (kind, _), mine in groups.items():  # of each those of one class, or one cluster
+        limit.check()
+        yield (name, kind), mine[0]
+        still, moving = _split(side, mine)
+        alike = Table(*_rows(side, kind, [ALL], mine, still))
+        yield from _kinds_of(name, side, mine, alike, *meetings(alike, alike, limit))
+        if not len(moving):
+            continue
+        own = Table(*_rows(side, kind, mine, mine, moving))
+        yield from _kinds_of(name, side, mine, own, *meetings(own, alike, limit), alike)
+        apart = replace(own, starts=own.starts + own.owners * APART, ends=own.ends + own.owners * APART)
+        yield from _kinds_of(name, side, mine, own, *meetings(apart, apart, limit))
+
+
+def _kinds_of(
+    name: str, side: Side, members: Sequence[int], x: Table, mine: Numbers, theirs: Numbers, y: Table | None = None
+) -> Iterator[tuple[Kind, int]]:
+    """The kinds of these meetings of rows of one cluster, each with a cluster."""
+    y = x if y is None else y
+    one = side.executions[members[0]]
+    lanes, places, operations, codes = one.lanes, one.accesses.places, one.accesses.operations, one.accesses.codes
+    turned = x.threads[mine] > y.threads[theirs]
+    kept = (x.threads[mine] < y.threads[theirs]) | (turned & (x is not y))
+    kept &= ~(x.strong[mine] & y.strong[theirs])
+    mine, theirs, turned = mine[kept], theirs[kept], turned[kept]
+    owners = np.where(x.owners[mine] == ALL, members[0], x.owners[mine])
+    near = lanes[x.threads[mine]] // WARP == lanes[y.threads[theirs]] // WARP
+    here, there = x.columns[mine], y.columns[theirs]
+    joint = near & (operations[here] == operations[there])
+    columns: list[NDArray[np.generic]] = [joint, np.where(near, lanes[x.threads[mine]] // WARP, -1)]
+    told = [(getattr(x, name)[mine], getattr(y, name)[theirs]) for name in ("roles", "segments", "non_coherent")]
+    one_segment, other = told[1]
+    told.append((np.where(near, codes[here], 0), np.where(near, codes[there], 0)))
+    first, second = near & (one_segment <= other), near & (other <= one_segment)
+    told.append((np.where(first, places[here], 0), np.where(second, places[there], 0)))
+    for a, b in told:
+        columns += [np.where(turned, b, a), np.where(turned, a, b)]
+    found, rows = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0, return_index=True)
+    kind = int(side.kind(one))
+    for row, at in zip(found.tolist(), rows.tolist(), strict=True):
+        yield (name, kind, *row), int(owners[at])

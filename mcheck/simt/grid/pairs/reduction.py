@@ -12,6 +12,8 @@ from mcheck.isa.kinds import Kind
 
 MAX_EXECUTED = 160
 """Maximum number of clusters that are executed one by one."""
+MAX_CLUSTERS = 1 << 12
+"""Maximum number of clusters whose executions are compared."""
 NOT_RESIDENT = (
     'clusters wait for others, and nothing but `"cooperative": true` in the launch promises that these run meanwhile'
 )

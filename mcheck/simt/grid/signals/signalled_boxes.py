@@ -11,19 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
-from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Step
-from mcheck.simt.execution.compiler import Compiler, Fetch
+from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.grid.counters.count_uses import CountUses
-from mcheck.simt.grid.footprints.affine_forms import ALWAYS
 from mcheck.simt.grid.footprints.footprint import Footprint
 from mcheck.simt.grid.footprints.space import AXES
 from mcheck.simt.grid.footprints.state import Indices
@@ -51,12 +47,12 @@ class BoxWatch(OthersSignal):
         self.grid = GridWatch(cluster_space(self.launch))
         OthersSignal.restarted(self)
         if self.last is not None and self.in_all:
-            self.uses = CountUses(self._varies)
+            self.uses = CountUses(self.grid.varies)
         return self
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the steps for both."""
-        compiler.differs = self._differs if self.in_all else None
+        compiler.differs = self.grid.differs if self.in_all else None
         return OthersSignal.instrument(self, compiler, self.grid.instrument(compiler, steps))
 
     def learn(self, rows: list[int], lane: Indices) -> None:
@@ -68,14 +64,6 @@ class BoxWatch(OthersSignal):
         self.grid.set_same(rows, lane)
         for row in rows:
             self.compiler.lanes.quality[row][lane] &= ~np.uint8(taint.ORDER)
-
-    def _varies(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> bool:
-        value, when = self.grid.value(unit, operand, fetch, lanes)
-        return not value.invariant.all() or bool((when != ALWAYS).any())
-
-    def _differs(self, row: int, lanes: Indices) -> NDArray[np.bool_]:
-        differs: NDArray[np.bool_] = self.grid.conditions(row, lanes) != 0
-        return differs
 
 
 def find_box(module: Module, launch: Launch, limit: Limit, *, counts: bool) -> Extent | None:

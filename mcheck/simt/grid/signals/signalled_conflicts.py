@@ -50,21 +50,18 @@ def choose_pairs(side: Side, orders: Orders, limit: Limit) -> list[Pair]:
     _check_only_signals(everything, side, limit)
     numbers = range(len(side.executions))
     wanted = dict(_kinds_between(everything, numbers, side, orders, limit))
-    for number in numbers:
-        limit.check()
+    for kind, number in kinds_within("", side, limit):
         beside = next((k for k in numbers if orders.links(number, k)), None)
         if beside is None:
             raise NotReducible("a cluster has no other one beside it")
-        pair = number, beside, orders.links(number, beside)[0]
-        for kind in kinds_within("", side, number, limit):
-            wanted.setdefault(kind, pair)
+        wanted.setdefault(kind, (number, beside, orders.links(number, beside)[0]))
 
     def show(pair: Pair) -> set[Kind]:
         one, other, links = pair
         oriented = {(one, other): links, (other, one): links[::-1]}
         between = _kinds_between(tabulate(side, (one, other)), (one, other), side, _Only(oriented), limit)
         shown = {kind for kind, _ in between}
-        return shown.union(*(kinds_within("", side, number, limit) for number in (one, other)))
+        return shown.union(kind for kind, _ in kinds_within("", side, limit, (one, other)))
 
     return cover_kinds(wanted, show)
 
@@ -136,7 +133,7 @@ def _by_kind(
     columns = [
         column.astype(np.int64)
         for rows in (mine, theirs)
-        for column in (table.kinds[rows], table.threads[rows], table.segments[rows], table.non_coherent[rows])
+        for column in (table.kinds[rows], table.roles[rows], table.segments[rows], table.non_coherent[rows])
     ]
     table_of_kinds = np.stack([*columns, table.owners[mine], table.owners[theirs]], axis=1)
     found: dict[tuple[int, ...], set[tuple[int, int]]] = {}
