@@ -413,8 +413,9 @@ def _atomic(e: Emitter, op: ops.Atomic, state: State) -> list[State]:
     base, size = access.address, access.size
     operands = tuple(e.term(s, state) for s in op.srcs)
     origins = frozenset[Uid]().union(*(e.origin(s, state) for s in op.srcs))
-    read_sem = "acquire" if op.sem in ("acquire", "acq_rel") else "relaxed"
-    write_sem = "release" if op.sem in ("release", "acq_rel") else "relaxed"
+    other = "weak" if op.sem == "weak" else "relaxed"  # weak: as the protocol engine weakens it
+    read_sem = "acquire" if op.sem in ("acquire", "acq_rel") else other
+    write_sem = "release" if op.sem in ("release", "acq_rel") else other
     extra = (Tag.ATOM, Tag.RED) if op.is_red else (Tag.ATOM,)
     read = e.memory(state, op, Tag.R, base, size, read_sem, op.proxy, op.scope, addr=addr, extra=(*extra, Tag.RMW))
     if op.multimem is None:  # nothing orders the atomics of one instruction, so all their accesses have one place

@@ -8,13 +8,16 @@ from itertools import permutations
 from mcheck.answers.merged_answers import Excused
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions, makes_undefined
-from mcheck.base.budget import TimeOut
+from mcheck.base.budget import LEAST, TimeOut, read_clock
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.verdicts import Verdict
+from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import determined_waits
 from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
+from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
+from mcheck.engines.protocol.analysis.weakened_accesses import weaken_accesses
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.exploration import MAX_EXECUTIONS, Search
 from mcheck.engines.protocol.passes import ALL_PASSES, Passes
@@ -41,7 +44,20 @@ def answer(
     After the first error a little more is explored; with ``thorough`` everything, with ``brief`` nothing. ``excused``
     errors do not count as the first one.
     """
-    search = Search(program, model, profile, unroll, limit, thorough, brief, excused, passes)
+    weaker = weaken_accesses(program, passes) if is_equivalent(tape_of(model)) else None
+    before = read_clock()
+    if weaker is not None:
+        share = None if timeout is None else timeout / 2
+        found = _explore(Search(weaker, model, profile, unroll, limit, brief=True, suggests_fixes=False, passes=passes), share)
+        if found.verdict is Verdict.PASS and not found.findings and set(found.reasons) <= {OTHER_BRANCHES}:
+            return found
+    left = None if timeout is None else max(timeout - (read_clock() - before), LEAST)
+    return _explore(Search(program, model, profile, unroll, limit, thorough, brief, excused, passes), left)
+
+
+def _explore(search: Search, timeout: float | None) -> Answer:
+    """The answer of a search."""
+    program = search.program
     cut = search.explore(timeout)
     unknown = cut or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
     bound = search.bound_reason

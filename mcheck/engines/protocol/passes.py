@@ -74,6 +74,14 @@ class Pass(StrEnum):
             "write its read returns need not be chosen."
         ),
     )
+    WEAKENED_ACCESSES = (
+        "weakened-accesses",
+        _ENGINE + "analysis.weakened_accesses",
+        (
+            "A program has all executions with less order if strong accesses of data that decides nothing are weak: "
+            "where that one has no race but those of morally strong accesses, it has none."
+        ),
+    )
     UNUSED_CONTENTS = (
         "unused-contents",
         _ENGINE + "analysis.slicing",

@@ -50,6 +50,7 @@ from mcheck.ir.ops.memory import (
     ScalarRead,
     ScalarWrite,
     Store,
+    is_weakened,
     multimem_of,
 )
 from mcheck.ir.ops.operation import (
@@ -124,6 +125,7 @@ __all__ = [
     "WarpSync",
     "Wgmma",
     "WgmmaFence",
+    "is_weakened",
     "mbarrier_of",
     "multimem_of",
     "performed_operation",

@@ -147,6 +147,11 @@ class Atomic(ScalarRead, ScalarWrite):
     multimem: Multimem | None = None
 
 
+def is_weakened(op: Op) -> bool:
+    """Return whether a strong access is followed as a weak one: no other weak access has a scope."""
+    return isinstance(op, Load | Store | Atomic) and op.sem == "weak" and op.scope is not None
+
+
 def multimem_of(op: Op) -> Multimem | None:
     """How an operation accesses memory by a multimem address; ``None`` if it does not."""
     found: Multimem | None = getattr(op, "multimem", None)

@@ -36,6 +36,7 @@ class Split(Exception):
 PER_LANE: dict[type[Op], tuple[str, ...]] = {
     ops.Load: ("address",),
     ops.Store: ("address", "srcs"),
+    ops.Atomic: ("address", "srcs"),
     ops.CpAsync: ("dst", "src", "src_size", "ignore_src"),
     ops.AsyncStore: ("address", "srcs"),
     ops.TensorMove: ("address",),
@@ -49,7 +50,7 @@ GROUPABLE = (
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
     ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
     ops.TensorCommit, ops.UnknownContinuation, ops.AssumedValue, ops.DivergentAligned,
-    ops.Trap, ops.GridWait, )  # fmt: skip
+    ops.Trap, ops.GridWait, ops.Atomic, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 
@@ -158,6 +159,8 @@ def may_group(op: Op, ordered: bool) -> bool:
         return isinstance(op.inner, ops.MbarrierWait)
     if isinstance(op, ops.Load | ops.Store):
         return op.sem == "weak" and not op.volatile
+    if isinstance(op, ops.Atomic):
+        return op.sem == "weak"
     if isinstance(op, ops.MbarrierArrive):
         return not op.no_complete
     if isinstance(op, ops.Fence):
@@ -180,7 +183,8 @@ def is_joint_arrival(op: Op) -> bool:
 def _equal_up_to_addresses(x: Op, y: Op) -> bool:
     if type(x) is not type(y):
         return False
-    for name in _common_fields(type(x)):
+    apart = isinstance(x, ops.Atomic) and x.sem != "weak"  # lanes whose strong atomics are one step add to one word
+    for name in ("address", "srcs", *_common_fields(type(x))) if apart else _common_fields(type(x)):
         a, b = getattr(x, name), getattr(y, name)
         if a is not b and a != b:
             return False

@@ -38,6 +38,7 @@ from mcheck.engines.protocol.operations.tracked_locations import (
     without_acquire,
     word_at,
 )
+from mcheck.engines.protocol.operations.weakened_atomics import enter_weakened_atomic
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Word
@@ -58,7 +59,10 @@ def execute_atomic(m: Machine, agent: Agent, op: Op) -> None:
     assert isinstance(op, ops.Atomic)
     if not evaluate_guard(m, agent, op):
         return
-    _execute_atomic(m, agent, op, None)
+    if op.sem == "weak":
+        enter_weakened_atomic(m, agent, op)
+    else:
+        _execute_atomic(m, agent, op, None)
     agent.pc += 1
 
 

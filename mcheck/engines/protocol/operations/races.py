@@ -16,7 +16,7 @@ from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_publicat
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
-from mcheck.engines.protocol.operations import mbarrier_reordering, strong_copies
+from mcheck.engines.protocol.operations import mbarrier_reordering, strong_copies, weakened_accesses
 from mcheck.engines.protocol.operations.access_records import describe_access
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.reduction.event_merging import merge_events
@@ -142,6 +142,8 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
     old, low, high, same, across = conflict
     if _is_left_open(old.event.op) or _is_left_open(new.event.op):
         m.not_followed = _not_read_only(old.event.op, new.event.op)
+    if weakened_accesses.are_morally_strong(m, old, new, complete=same):
+        return
     pairs = [(0, 0)]
     if across and len(new.entries) > 1:
         pairs.append((0, 1) if len(old.entries) > 1 else (0, 0))

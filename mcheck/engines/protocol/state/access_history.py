@@ -35,7 +35,7 @@ from mcheck.engines.protocol.state.naming import (
     WAITING_AGENTS,
 )
 from mcheck.events.event import Event
-from mcheck.ir.ops import BulkCopy
+from mcheck.ir.ops import BulkCopy, is_weakened
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ class Record:
     def merge_key(self) -> tuple[object, ...]:
         """What distinguishes it from other records of the same bytes."""
         op = self.event.op
-        strength = (op.scope, self.agent) if isinstance(op, BulkCopy) and op.is_strong else None
+        told_apart = (isinstance(op, BulkCopy) and op.is_strong) or is_weakened(op)
+        strength = (op.scope, self.agent, self.event.size) if told_apart else None  # type: ignore[attr-defined]
         return tuple(e.bit for e in self.entries), self.write, self.lanes, strength
 
     @property
