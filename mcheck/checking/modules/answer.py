@@ -67,10 +67,13 @@ def answer_launch(
     """
     limit = Limit(question.timeout)
 
+    launched = module
+
     def follow(
-        launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False, trace: ClusterTrace | None = None
-    ) -> Followed | None:
-        asked = replace(question, timeout=limit.left())
+        launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False, trace: ClusterTrace | None = None,
+        module: Module | None = None,
+    ) -> Followed | None:  # fmt: skip
+        asked, module = replace(question, timeout=limit.left()), module or launched
         return follow_clusters(
             module, launch, model, asked, engine, limit, alone=apart, apart=apart, whole=whole, trace=trace
         )

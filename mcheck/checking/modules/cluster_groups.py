@@ -43,6 +43,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
     follow_each,
 )
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
+from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -247,9 +248,11 @@ def _answer_from_pairs(
     """
     if launch.beside:
         return None
+    launched, module = module, without_idle_atomics(module)
 
     def follow_pair(pair: Launch, limit: Limit, trace: ClusterTrace | None = None) -> Answer | None:
-        return _without_scope(follow(pair, limit, apart=True, trace=trace))
+        given = _without_scope(follow(pair, limit, apart=True, trace=trace, module=module))
+        return given if module is launched or given is None or given.verdict is Verdict.PROVED else None
 
     def find_stuck(alone: Launch, limit: Limit) -> Sequence[Finding]:
         return never_ending(alone, follow, question, limit)
@@ -271,7 +274,7 @@ def _answer_from_pairs(
         return answer_looking(module, launch, follow_pair, share)
 
     def lock(share: Limit) -> Answer | None:
-        return answer_locked(module, launch, follow_pair, share)
+        return answer_locked(launched, launch, follow_pair, share)
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)

@@ -10,6 +10,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
 from mcheck.simt.trace_extraction import ClusterTrace
 
 
@@ -30,12 +31,13 @@ class Followed:
 
 class Follow(Protocol):
     """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
-    ``apart`` because it is known that none do. ``trace`` is what they do, if that is known.
+    ``apart`` because it is known that none do. ``trace`` is what they do, if that is known. ``module`` is followed in
+    the place of the launched one.
     """
 
     def __call__(
         self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False,
-        trace: ClusterTrace | None = None,
+        trace: ClusterTrace | None = None, module: Module | None = None,
     ) -> Followed | None: ...  # fmt: skip
 
 

@@ -34,6 +34,9 @@ def answer(plan: Plan) -> tuple[Verdict | None, str]:
     return None if found is None else found.verdict, why
 
 
+TRIPLED = "mul.lo.u32 %r20, %r20, 3;\nsetp.eq.u32 %q, %r20, 0;"
+
+
 def by_part(change: str, ask: str, initial: int) -> Plan:
     """A plan in which some clusters also write to another word, as a function of the number says."""
     change = f"st.shared.u32 [part], %r6;\n{change}\nld.shared.u32 %r20, [part];\n{ask}"
@@ -54,6 +57,7 @@ RIGHT = {
     "number and one": Plan(ask="add.u32 %r6, %r6, 1;\nsetp.eq.u32 %p, %r6, %r3;"),
     "reset": Plan(resets=("st.relaxed.gpu.global.u32 [%a3], 0;",)),
     "weak reset": Plan(count="atom.acq_rel.gpu.global.add.u32 %r6, [%a3], 1;", resets=(STORE_BEHIND,)),
+    "something else where the number was": by_part("st.shared.u32 [part], %r2;", TRIPLED, initial=0),
     "barrier of the grid": Plan(waits=True),
     "wait by another comparison": Plan(waits=True, until="setp.ne.u32 %p, %r7, %r3;"),
     "red": Plan(waits=True, count="red.relaxed.gpu.global.add.u32 [%a3], 1;"),
@@ -157,6 +161,10 @@ REFUSED = {
     "an atomic that computes with the number": (
         by_part("red.shared.and.b32 [part], 1;", "setp.ne.u32 %q, %r20, 0;", initial=1),
         "'red.shared.and.b32 [part], 1' uses the number that is drawn",
+    ),
+    "the number is overwritten by a strong store": (
+        by_part("st.relaxed.cta.shared.u32 [part], %r2;", TRIPLED, initial=0),
+        "'mul.lo.u32 %r20, %r20, 3' uses the number that is drawn",
     ),
     "a part of the number is overwritten": (
         by_part("st.shared.u8 [part+1], 0;", "setp.ne.u32 %q, %r20, 0;", initial=254),

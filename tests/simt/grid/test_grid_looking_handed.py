@@ -15,6 +15,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
 from tests.fuzz.looking_handed import ODD, RIGHT, Plan, generate, judge
 from tests.fuzz.looking_handed import answer as answer_plan
 from tests.fuzz.looking_handed import write as write_plan
@@ -85,7 +86,7 @@ HAND_ON = "  @%first st.shared.u32 [%s], %status;\n  bar.sync 0;\n  ld.shared.u3
 
 def answer(module: str) -> str:
     """``proved``, or why not."""
-    parsed = parse_module(module)
+    parsed = without_idle_atomics(parse_module(module))
     words = {"buffer": 4 * CTAS, "init": {"hex": "00000000" * CTAS}}
     params = [{"buffer": 256 * CTAS}, words, {"buffer": 4 * CTAS}, {"buffer": 4, "init": {"hex": "00000000"}}]
     given = {"grid": [CTAS], "block": [64], "params": {str(k): one for k, one in enumerate(params)}}

@@ -4,7 +4,9 @@ The number is followed through moves, additions of constants, shared memory and 
 memory at a time; more may be taken for it than is. Any other use is noted. The comparisons are kept with their
 operands, so that their results are known for every other number that the cluster might have drawn; one with what a
 strong load returns is another use, for that may differ, and a thread may wait by it. A number in memory may be
-overwritten as a whole, but not in part or by an atomic: what is left need not grow with the number.
+overwritten as a whole, but not in part or by an atomic: what is left need not grow with the number. Behind a weak store
+of something else the number is not there any more: a load that may still return it races with the store, which is found
+in the pairs that are followed.
 """
 
 from __future__ import annotations
@@ -117,6 +119,7 @@ class CountUses:
         loads, shuffles = statement.kind is Kind.LOAD, statement.kind is Kind.SHUFFLE
         changed = statement.kind in CHANGES and statement.opcode.space not in ("param", "global")
         place = self.compiler.fetch(unit, statement.place) if changed else None
+        overwrites = statement.kind is Kind.STORE and not statement.opcode.is_strong
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             if not (self.is_drawn or draws) or idle:
@@ -132,6 +135,8 @@ class CountUses:
             fed = near and any(self.counted[s][mine].any() for s in sources)
             if fed or (shuffles and near) or (loads and self.bytes_counted):
                 passed = follow(np.flatnonzero(mine))
+            elif overwrites and told and place is not None:
+                self._overwrite(statement, place, np.flatnonzero(mine))
             rest = step(c, mask)
             for target in targets:
                 if shuffles:
@@ -295,6 +300,12 @@ class CountUses:
         reach = size * statement.opcode.vector
         if any(not self.bytes_counted.isdisjoint(range(a, a + reach)) for a in self._addresses(place, lanes).tolist()):
             self._other_use(statement, lanes)
+
+    def _overwrite(self, statement: ptx.Statement, place: Fetch, lanes: Indices) -> None:
+        """Forget the numbers that these lanes overwrite."""
+        reach = type_size(statement.opcode.type) * statement.opcode.vector
+        for at in self._addresses(place, lanes).tolist():
+            self.bytes_counted.difference_update(range(at, at + reach))
 
     def _addresses(self, fetch: Fetch, lanes: Indices) -> Word:
         return to_generic(np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes])

@@ -135,6 +135,10 @@ class _Reader(AccessReader):
         self.has_counted |= counts
         return counts
 
+    def is_waited_for(self, at: Numbers, size: int) -> bool:
+        """Whether it is the counter."""
+        return size == self.counter.size and bool((at == self.counter.address).all())
+
     def _count(self, op: Op, inner: Op, at: Numbers, size: int, threads: Numbers) -> bool:
         """Whether an operation counts its cluster, by one thread."""
         if not isinstance(inner, ops.Atomic) or op is not inner or not is_count(inner) or len(threads) != 1:

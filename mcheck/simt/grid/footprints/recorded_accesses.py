@@ -327,7 +327,7 @@ class AccessRecorder(AccessPlacement):
             self.pin(pinned, lanes, differs, statement.span)
             spaces = self.memories_at(possible, fetch, lanes)
             handed = self.named is not None and not self.tainted_memory.isdisjoint(spaces)
-            if handed and self.compiler.code.stores_named:
+            if handed and self.compiler.code.stores_named and "shared" in spaces:  # other bytes have no class names
                 self.space.isolate(f"what '{statement.text}' changes depends on %ctaid", statement.span)
             if self.compiler.code.stores_decide and self.may_differ(values):
                 self.tainted_memory |= spaces

@@ -21,6 +21,7 @@ from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.grid.pairs.idle_atomics import is_idle_atomic
 from mcheck.simt.grid.pairs.reduction import NotReducible
 
 NARROW_FENCES = (ops.ProxyFence, ops.TensormapReplace, ops.TensormapCopyFence, ops.GridWait)
@@ -192,14 +193,21 @@ class AccessReader:
         self.check_bounds(at, size, op)
         strong = inner.sem != "weak" or isinstance(inner, ops.Atomic) or op is not inner
         orders = self.is_ordering(op, inner, at, size, threads)
+        if is_idle_atomic(op) and not (orders or self.is_waited_for(at, size)):
+            raise NotReducible("an atomic leaves what it finds, and is no wait", op.span)
         self.rows.append(Row(
-            at, size, threads, *place, id(op), not isinstance(inner, ops.Load), strong,
+            at, size, threads, *place, id(op), not isinstance(inner, ops.Load) or is_idle_atomic(op), strong,
             isinstance(inner, ops.Load) and NON_COHERENT in op.text, orders, op.span,
         ))  # fmt: skip
 
     def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
         """Whether an access is one of those that order clusters."""
         raise NotImplementedError
+
+    def is_waited_for(self, at: Numbers, size: int) -> bool:
+        """Whether nothing but waits, and what they wait for, may access this word."""
+        del at, size
+        return False
 
     def known(self, key: object, op: object) -> int:
         """The number of something that every execution makes anew, so that its hash is computed once in each."""
