@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from mcheck.base.phrase import things
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.fix import BeforeIssue, Change, HandOver, Meet, Property, Publish, all_steps
+from mcheck.findings.fix import BeforeIssue, Change, HandOver, Insert, Meet, Property, Publish, all_steps
 from mcheck.findings.fix_words import mentioned, things_in
 from mcheck.findings.ordering import EARLY_PHASE
 
@@ -117,6 +117,14 @@ def _same_hand_over(cause: Bug, effect: Bug) -> bool:
     return [access.access for access in cause[0].accesses] == ["read", "write"] and not one.isdisjoint(other)
 
 
+def _lacks_commit(cause: Bug, effect: Bug) -> bool:
+    """Whether a copy that no wait covers, as nothing commits it, is in one group with the copies of later rounds."""
+    codes = [code for step in all_steps(cause[0].fixes) if isinstance(step, Insert) for code in step.codes]
+    objects = {a.object for f in cause for a in f.accesses}
+    named = {a.object for f in effect for a in f.accesses} - {""}
+    return any("commit_group" in code for code in codes) and named <= objects
+
+
 def _waits_twice(cause: Bug, effect: Bug) -> bool:
     """Whether a wait for a parity that its thread has waited for before is for the mbarrier of the effect: waits that
     it lets through too early are followed by one that nothing ends.
@@ -157,6 +165,7 @@ RULES = (
     Rule(("RACE003", "RACE001"), ("UB501", "UB502", "UB504"), _shares_place),
     Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
     Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
+    Rule(("RACE003",), ("UB106",), _lacks_commit),
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("RACE003",), ("DEAD",), _waits_twice),
     Rule(("UB304",), ("UB304",), _always),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.base.phrase import say
 from mcheck.base.records import dataclass
-from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Note, Point
+from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Instead, Note, Point
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
@@ -163,18 +164,33 @@ class _Wait:
 
 
 def explain_insufficient_wait(g: ExecutionGraph) -> IdleWait | None:
-    """Why a wait of the issuing thread, or else of another, does not cover the operation; ``None`` if there is none.
-
-    The wait is the last one of which the later access knows, else the first: in a ring of several stages, those before
-    leave the operation in flight on purpose.
-    """
-    old, family = g.old, family_of(g.old.op)
-    if not old.asynchronous or old.signals:
-        return None
-    waits = [w for w in _waits(g) if w.op.span is not None and w.op.family == family]
-    wait = next((w for w in reversed(waits) if w.known), waits[0] if waits else None)
+    """Why a wait of the issuing thread, or else of another, does not cover the operation; ``None`` if there is none."""
+    wait = _wait_meant(g)
     does = _explain_wait(g, wait) if wait is not None else ""
     return IdleWait(site_of(wait.op), (does,)) if wait is not None and does else None
+
+
+def commit_for_wait(g: ExecutionGraph) -> Instead | None:
+    """The commit that is missing between the operation and the wait that was meant for it."""
+    wait, family = _wait_meant(g), family_of(g.old.op)
+    if wait is None or not wait.own or wait.later is not None or wait.op.commits or family == "wgmma":
+        return None
+    before = itertools.takewhile(lambda e: e.op is not wait.op, g.steps[g.old.position :])
+    mine = [e.op for e in before if e.agent == g.old.agent and isinstance(e.op, type(g.old.op))]
+    commit = "cp.async.commit_group" if family == "cp.async" else "cp.async.bulk.commit_group"
+    insert = Insert(codes=(commit,), points=(Point(site_of(mine[-1]), after=True),))
+    return Instead((insert,), say("the wait at {} is meant for it", site_of(wait.op)))
+
+
+def _wait_meant(g: ExecutionGraph) -> _Wait | None:
+    """The wait for groups that was meant for the operation: the last one of which the later access knows, else the
+    first. In a ring of several stages, those before leave the operation in flight on purpose.
+    """
+    if not g.old.asynchronous or g.old.signals:
+        return None
+    family = family_of(g.old.op)
+    waits = [w for w in _waits(g) if w.op.span is not None and w.op.family == family]
+    return next((w for w in reversed(waits) if w.known), waits[0] if waits else None)
 
 
 def _explain_wait(g: ExecutionGraph, wait: _Wait) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.answers.advice.async_groups import (
+    commit_for_wait,
     explain_late_wait,
     find_group_wait,
     find_wait_before_own_access,
@@ -115,7 +116,7 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
     met = classify_stage_read(g)
     if met is ReadPhase.NEXT:
         return Fix((BeforeIssue(second, issue),))
-    instead = _or_before(second, issue) if met is ReadPhase.EITHER else None
+    instead = commit_for_wait(g) or (_or_before(second, issue) if met is ReadPhase.EITHER else None)
     over = _last_release_known(g)
     waited = None
     if over is not None:

@@ -273,6 +273,16 @@ def test_the_wait_that_leaves_a_copy_in_flight_is_the_last_one_before_the_read()
     assert waits == {14}
 
 
+def test_a_commit_that_is_missing_before_the_wait_is_named() -> None:
+    text = RING.replace("    cp.async.commit_group;\n", "").replace("wait_group 2", "wait_group 1")
+    found = errors(text)
+    (bug,) = causes(group_findings(found))
+    assert (
+        "if the wait at line 7 is meant for it: execute cp.async.commit_group after line 5"
+        in found[bug.members[0]].missing
+    )
+
+
 def test_an_address_that_is_a_number_is_not_told_by_an_object_in_shared_memory() -> None:
     (found,) = errors("PTX number\n{ .shared .u32 x; }\nP@cta 0 { st.global.u32 [8192], 1; }\n")
     assert found.code == "UB103"
