@@ -128,8 +128,8 @@ class Await:
 
     Without phases: for that of the mbarrier which it signals or, if it signals none (``mbarrier``), for its completion.
     ``far``: a thread of another CTA has to wait, and hand over. ``or_other``: it does as well to take over from a
-    thread that has waited. ``first``: the operation is the first to fill what is read. ``given``: what
-    the statement is.
+    thread that has waited. ``first``: the operation is the first to fill what is read; ``nobody``: no thread waits for
+    its mbarrier anywhere. ``given``: what the statement is.
     """
 
     signal: Site
@@ -139,6 +139,7 @@ class Await:
     far: bool = False
     or_other: bool = False
     first: bool = False
+    nobody: bool = False
     given: tuple[Given, ...] = ()
     thread: str = ""
     commit: bool = False

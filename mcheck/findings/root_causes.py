@@ -6,12 +6,12 @@ left out, only shown behind its cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from mcheck.base.phrase import things
+from mcheck.base.phrase import Site, sites, things
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.fix import BeforeIssue, Change, HandOver, Insert, Meet, Property, Publish, all_steps
+from mcheck.findings.fix import Await, BeforeIssue, Change, HandOver, Insert, Meet, Property, Publish, all_steps
 from mcheck.findings.fix_words import mentioned, things_in
 from mcheck.findings.ordering import EARLY_PHASE
 
@@ -90,6 +90,19 @@ def _of_one_warp(cause: Bug, effect: Bug) -> bool:
     return len(warps) == 1 and "bar.warp.sync" in cause[0].accesses[0].instruction
 
 
+def _is_not_waited_for(cause: Bug, _: Bug) -> bool:
+    """Whether no thread waits for the copy that the cause reads, or a wait for a wrong parity lets its thread through:
+    all that goes round the ring runs ahead then.
+    """
+    steps = all_steps(cause[0].fixes)
+    return any(
+        step.first and step.nobody
+        if isinstance(step, Await)
+        else isinstance(step, Change) and step.what is Property.PARITY
+        for step in steps
+    )
+
+
 def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
     return any(isinstance(step, Publish) and step.cluster for step in all_steps(cause[0].fixes))
 
@@ -134,10 +147,23 @@ def _waits_twice(cause: Bug, effect: Bug) -> bool:
     return parity and _names_barrier(cause, effect)
 
 
+def _same_product(cause: Bug, effect: Bug) -> bool:
+    """Whether both lack a wait for one product, which reads what is overwritten and writes registers that are used."""
+    if not any(isinstance(step, Insert) and step.waits for step in all_steps(cause[0].fixes)):
+        return False
+    made = _places_of(effect[0], sites(effect[0].said))
+    ends = {tuple((span.path, span.line) for span in a.source) or a.line for f in cause for a in f.accesses}
+    return not ends.isdisjoint(made)
+
+
 def _places_said(finding: Finding) -> set[object]:
     """The source places of the lines that a fix mentions."""
+    return _places_of(finding, mentioned(finding.fixes))
+
+
+def _places_of(finding: Finding, named: Iterable[Site]) -> set[object]:
     known = {line.line: tuple((span.path, span.line) for span in line.source) for line in finding.lines}
-    return {known.get(site.line) or site.line for site in mentioned(finding.fixes)}
+    return {known.get(site.line) or site.line for site in named}
 
 
 _MISUSE = (
@@ -157,6 +183,7 @@ _MISUSE = (
 """Misuses of an mbarrier, the most certain cause first."""
 
 RULES = (
+    Rule(("RACE003",), (EARLY_PHASE, "UB205", "UB210", "UB504", "RACE003", "DEAD"), _is_not_waited_for),
     Rule(("UB201",), ("UB503",), _needs_cluster_barrier),
     Rule(_MISUSE, ("RACE001", "RACE003", "UB205", "UB210", EARLY_PHASE), _always),
     Rule(_MISUSE, ("DEAD",), _names_barrier),
@@ -168,6 +195,7 @@ RULES = (
     Rule(("RACE003",), ("UB106",), _lacks_commit),
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("RACE003",), ("DEAD",), _waits_twice),
+    Rule(("RACE003",), ("UB701",), _same_product),
     Rule(("UB304",), ("UB304",), _always),
     Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),
 )

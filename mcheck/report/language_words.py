@@ -134,10 +134,26 @@ WORDS = (
         ptx=rf"wgmma\.wait_group(?:\.sync\.aligned)? {_GROUP}",
         cutlass="cute::warpgroup_wait<{n}>()",
         gluon="warpgroup_mma_wait({n})",
+        cute="cute.nvgpu.warpgroup.wait_group({n})",
         tilelang="T.wait_wgmma({n})",
     ),
-    Word(ptx=r"wgmma\.commit_group(?:\.sync\.aligned)?", cutlass="cute::warpgroup_commit_batch()"),
-    Word(ptx=r"wgmma\.fence(?:\.sync\.aligned)?", cutlass="cute::warpgroup_arrive()"),
+    Word(
+        ptx=r"wgmma\.wait_group(?= before)",
+        cutlass="cute::warpgroup_wait<…>()",
+        gluon="warpgroup_mma_wait(…)",
+        cute="cute.nvgpu.warpgroup.wait_group(…)",
+        tilelang="T.wait_wgmma(…)",
+    ),
+    Word(
+        ptx=r"wgmma\.commit_group(?:\.sync\.aligned)?",
+        cutlass="cute::warpgroup_commit_batch()",
+        cute="cute.nvgpu.warpgroup.commit_group()",
+    ),
+    Word(
+        ptx=r"wgmma\.fence(?:\.sync\.aligned)?",
+        cutlass="cute::warpgroup_arrive()",
+        cute="cute.nvgpu.warpgroup.fence()",
+    ),
     Word(
         ptx=r"tcgen05\.wait::ld\.sync\.aligned",
         cuda="cuda::ptx::tcgen05_wait_ld()",

@@ -34,6 +34,7 @@ from mcheck.findings.fix import (
     Point,
 )
 from mcheck.ir import ops
+from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
 
@@ -92,8 +93,16 @@ def suggest_wait_for_first_fill(g: ExecutionGraph) -> Fix | None:
     if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
         return None
     first, second = site_of(old.op), site_of(new.op)
-    wait = Await(signal=second, before=first, or_other=True, first=not old.write)
+    wait = Await(signal=second, before=first, or_other=True, first=not old.write, nobody=_nobody_waits(g))
     return Fix((wait,), instead=None if old.write else _or_before(first, second, fence=old.proxy != new.proxy))
+
+
+def _nobody_waits(g: ExecutionGraph) -> bool:
+    """Whether the code of no thread waits for the mbarrier that the later access signals."""
+    signalled = getattr(g.new.op, "mbar", None)
+    code = (ops.performed_operation(op) for agent in g.agents for op in agent.code)
+    waits = [ops.mbarrier_of(op) for op in code if isinstance(op, ops.MbarrierWait)]
+    return isinstance(signalled, Const) and all(isinstance(bar, Const) and bar != signalled for bar in waits)
 
 
 def _or_before(first: Site, issue: Site, *, fence: bool = False) -> Instead:

@@ -99,7 +99,7 @@ class BodyParser:
         self._names = names
         self._scope = Scope(names, scope, start)
         self._lines = lines
-        self._assembly = InlineAssembly(source.text, source.clean, start)
+        self._assembly = InlineAssembly(source.text, start)
         self._line: SourceLine | None = None
         self._pending: list[_Pending] = []
         self._lists: list[tuple[str, list[tuple[str, Scope, Span]]]] = []

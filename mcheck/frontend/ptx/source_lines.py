@@ -17,6 +17,7 @@ LOC = re.compile(
     r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
     r"(?:\s*,\s*function_name\s+([\w$]+)(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
 )
+_COMMENTED = re.compile(rf"{LOC.pattern}(?:[ \t]*//.*)?")
 
 
 def file_table(clean: str) -> dict[int, str]:
@@ -53,21 +54,20 @@ class InlineAssembly:
     """The blocks of inline assembly in a module, by the comments of its compiler around them.
 
     A ``.loc`` within such a block is the compiler's count of the lines of the assembly, from the statement's on, as if
-    each were a line of the source. ``text`` is the module, ``clean`` the same without comments.
+    each were a line of the source. ``text`` is the module.
     """
 
     text: str
-    clean: str
     _seen: int = 0
     _block: int | None = None
 
     def counts_lines(self, offset: int) -> bool:
-        """Whether the ``.loc`` at the offset, which is behind those asked about before, comes after code of a block."""
+        """Whether the ``.loc`` at the offset, which is behind those asked about before, comes after text of a block."""
         begin, end = self.text.rfind(_BEGIN, self._seen, offset), self.text.rfind(_END, self._seen, offset)
         self._seen = offset
         if begin != end:
-            self._block = begin if begin > end else None
-        return self._block is not None and bool(LOC.sub("", self.clean[self._block : offset]).strip())
+            self._block = begin + len(_BEGIN) if begin > end else None
+        return self._block is not None and bool(_COMMENTED.sub("", self.text[self._block : offset]).strip())
 
 
 @dataclass(slots=True)

@@ -183,14 +183,20 @@ def test_inline_assembly_is_at_the_line_of_its_statement() -> None:
     .loc 1 36 15
     add.s32 %r2, %r2, 1;
     // begin inline asm
-    .loc 1 40 5
+    .loc 1 40 5    // kernel.py:40:5
     membar.cta;
     .loc 1 41 5
     membar.gl;
     // end inline asm
+    .loc 1 50 5
+    // begin inline asm
+    // a comment of the assembly
+    .loc 1 51 5
+    membar.sys;
+    // end inline asm
     add.s32 %r3, %r3, 1;
     """).body
-    assert [s.source.line for s in body if s.source] == [35, 35, 35, 36, 40, 40, 40]
+    assert [s.source.line for s in body if s.source] == [35, 35, 35, 36, 40, 40, 50, 50]
 
 
 def test_a_statement_knows_its_place() -> None:

@@ -13,6 +13,7 @@ from mcheck.base.errors import Span
 from mcheck.base.phrase import Phrase, Thing, capital, join, say
 from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
+from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
 from mcheck.engines.protocol.operations.byte_counts import suggest_byte_count
@@ -44,13 +45,17 @@ class StuckGroup:
 
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
-    groups, roots = _causes_first(list(_group_stuck(m, stuck)))
-    waits = [_describe_wait(m, group) for group in groups[:SHOWN]]
-    if len(groups) > SHOWN:
-        waits.append((f"and {len(groups) - SHOWN} more",))
-    code = max(g.code for g in groups[:roots])  # whatever the order of the roles
-    telling = sorted(groups, key=lambda g: not _has_begun(g))
-    fixes = sorted((_suggest_fix(m, g) for g in telling), key=lambda told: not told[1])
+    every, roots = _causes_first(list(_group_stuck(m, stuck)))
+    waits = [_describe_wait(m, group) for group in every[:SHOWN]]
+    if len(every) > SHOWN:
+        waits.append((f"and {len(every) - SHOWN} more",))
+    causes = sorted(every[:roots], key=_waits_at_barrier)
+    groups = causes + [g for g in every[roots:] if not _only_waits(g, every)]
+    code = max(g.code for g in causes)  # whatever the order of the roles
+    telling = [g for g in causes if not _waits_at_barrier(g)] or causes
+    told = [(*_suggest_fix(m, g), _has_begun(g)) for g in telling]
+    near = [each for each in told if each[1] or each[2]] or told  # what a part of has come, or has gone by
+    fixes = sorted(near, key=lambda each: (not each[1], not each[2]))
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
@@ -59,7 +64,7 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
-        tuple(dict.fromkeys(fix for fix, _ in fixes)),
+        tuple(dict.fromkeys(fix for fix, *_ in fixes)),
         waits=tuple(Wait(format_threads(m, g.agents), site_of(g.op), g.goal) for g in groups[:SHOWN]),
         cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
@@ -71,6 +76,17 @@ def _causes_first(groups: list[StuckGroup]) -> tuple[list[StuckGroup], int]:
     needs = [{of[agent.index] for agent in _find_needed(group, groups)} - {k} for k, group in enumerate(groups)]
     roots = find_roots(needs)
     return sorted(groups, key=lambda g: groups.index(g) not in roots), len(roots)
+
+
+def _waits_at_barrier(group: StuckGroup) -> bool:
+    """Whether a group waits for other threads to come, which tells less than what those wait for."""
+    return isinstance(group.agents[0].blocked_on, BarrierState)
+
+
+def _only_waits(group: StuckGroup, groups: list[StuckGroup]) -> bool:
+    """Whether a group waits at a barrier for others, and no other group waits for it."""
+    others = (agent for g in groups if g is not group for agent in _find_needed(g, groups))
+    return _waits_at_barrier(group) and not any(agent in group.agents for agent in others)
 
 
 def _find_needed(group: StuckGroup, groups: list[StuckGroup]) -> list[Agent]:
@@ -242,7 +258,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
             return count, False
         bytes_ = f"{bar.expected_bytes} bytes are expected and {bar.received_bytes} came"
         said = "The arrivals of {} have come, but {}: {}"
-        return advise(said, now, bytes_, _ALL_BYTES, phases=(Phase(name, state.phase),)), False
+        return advise(said, now, bytes_, describe_bytes(bar) or _ALL_BYTES, phases=(Phase(name, state.phase),)), False
     if state.pending < state.expected:
         came = f"got {state.expected - state.pending} of {state.expected} arrivals"
         correct = "correct the count of its init, or let the others arrive"
@@ -253,10 +269,14 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         return advise("Bytes came to {} without an arrival: {}", name, arrive), False
     if state.phase == 0 and parity == 0:
         nothing = say("Nothing arrived on {}", name)
-        passed = any(_passed_before(group.agents[0], op) for op in (group.op, _find_fill(group.agents[0])) if op)
-        if _find_fill(group.agents[0]) is not None and not passed:
+        fill = _find_fill(group.agents[0])
+        passed = any(_passed_before(group.agents[0], op) for op in (group.op, fill) if op)
+        if fill is not None and not passed:
             free = "a wait for a slot that is free from the start begins with parity 1"
             return advise("{}: {}", nothing, free), False
+        if fill is not None:
+            back = say("who uses what {} fills has to arrive on it afterwards", site_of(fill))
+            return advise("{}: {}", nothing, back).noted(counted), False
         return advise("{}", nothing).noted(counted), False
     rounds = say("let the threads that signal it run as many iterations as {} waits for, or correct the parity", wait)
     fix = advise("Nobody arrives in {}: {}", now, rounds, phases=(Phase(name, state.phase),))

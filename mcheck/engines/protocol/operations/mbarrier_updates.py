@@ -14,6 +14,7 @@ from mcheck.answers.advice.graph import site_of
 from mcheck.base.phrase import Phrase, Site, join, say
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
+from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier
@@ -32,7 +33,7 @@ from mcheck.events.choices.mbarrier_phases import apply_step
 from mcheck.events.choices.phase_assignment import SIGNALS
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.findings import catalogue
-from mcheck.findings.fix import Fix, Fixes, Note
+from mcheck.findings.fix import Fix, Fixes, Note, advise
 from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, continues_after
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
@@ -206,8 +207,13 @@ def _describe_received_bytes(bar: Mbarrier, completions: list[SyncOperation]) ->
     box = "a tensor copy completes its whole box, including the part filled outside the tensor"
     if (count := suggest_byte_count(bar)) is not None:
         return count.noted(Note((box.capitalize(),)) if boxes else None)
+    if told := describe_bytes(bar):
+        return advise("{}: announce as many as complete, {}", told, _IN_TIME)
     whole = f"; {box}" if boxes else ""
     return catalogue.get("UB216").fix.noted(Note(say("Bytes that completed in this phase: {}{}", came, whole)))
+
+
+_IN_TIME = "before an arrival that the phase still needs or in one instruction with it"
 
 
 def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
