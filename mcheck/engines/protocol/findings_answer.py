@@ -48,7 +48,9 @@ def answer(
     before = read_clock()
     if weaker is not None:
         share = None if timeout is None else timeout / 2
-        found = _explore(Search(weaker, model, profile, unroll, limit, brief=True, suggests_fixes=False, passes=passes), share)
+        found = _explore(
+            Search(weaker, model, profile, unroll, limit, brief=True, suggests_fixes=False, passes=passes), share
+        )
         if found.verdict is Verdict.PASS and not found.findings and set(found.reasons) <= {OTHER_BRANCHES}:
             return found
     left = None if timeout is None else max(timeout - (read_clock() - before), LEAST)

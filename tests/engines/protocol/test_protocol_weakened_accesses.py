@@ -34,7 +34,11 @@ SUMS = """
   ld.shared.u32 r0, [s + 4*%laneid];"""
 FIRST = "  bar.warp.sync 0xffffffff;\n  if"
 LAST = "  bar.sync 0;\n  ld"
-RIGHT = {"a tree": ("0", TREE), "strong accesses in no order": ("0", TREE.replace(FIRST, "  if")), "sums": ("0..2", SUMS)}
+RIGHT = {
+    "a tree": ("0", TREE),
+    "strong accesses in no order": ("0", TREE.replace(FIRST, "  if")),
+    "sums": ("0..2", SUMS),
+}
 BROKEN = {
     "a weak read in no order": ("0", TREE.replace("  bar.warp.sync 0xffffffff;\n  ld", "  ld")),
     "weak stores beside strong loads": ("0", TREE.replace(FIRST, "  if").replace("st.volatile", "st")),
@@ -108,7 +112,8 @@ def draft(r: random.Random) -> str:
                 lines.append(f"st.shared.u32 [s + 8], r{k};")
     body = "\n  ".join(lines)
     role = r.choice(("warp 0, lane 0..2", "warp 0..2, lane 0"))
-    return f'PTX random\n"strong and weak"\n{{ .shared .align 8 .u32 s[4] = {{0, 0, 0, 0}}; }}\nw@cta 0, {role} {{\n  {body}\n}}\n'
+    words = ".shared .align 8 .u32 s[4] = {0, 0, 0, 0};"
+    return f'PTX random\n"strong and weak"\n{{ {words} }}\nw@cta 0, {role} {{\n  {body}\n}}\n'
 
 
 @pytest.mark.daily(least=10)
