@@ -76,7 +76,7 @@ def test_a_race_with_weak_accesses_is_found(name: str) -> None:
 def test_what_decides_something_stays_strong() -> None:
     """A word that is awaited, or whose value a branch looks at, and the stores to it."""
     looked = TREE.replace("r1, [s];", "r1, [s];\n  if (r1 == 2) { st.shared.u32 [s + 128], 1; }")
-    for body in (looked, TREE.replace("ld.shared.u32 r1, [s];", "await ld.relaxed.cta.shared.u32 [s] == 2;")):
+    for body in (looked, TREE.replace("ld.shared.u32 r1, [s];", "await ld.relaxed.cta.shared.u32 r1, [s] == 2;")):
         weaker = weaken_accesses(of_warps("0", body), ALL_PASSES)
         kept = [] if weaker is None else [op for op in weaker.threads[0].code if getattr(op, "sem", "weak") != "weak"]
         assert weaker is None or kept
@@ -94,10 +94,10 @@ def draft(r: random.Random) -> str:
         lines.append(
             r.choice(
                 (
-                    f"ld{sem}.shared.u32 r{k}, {word};",
-                    f"st{sem}.shared.u32 {word}, {r.randint(0, 2)};",
-                    f"red.relaxed.cta.shared.add.u32 {word}, 1;",
-                    f"atom.relaxed.cta.shared.add.u32 r{k}, {word}, 1;",
+                    f"ld{sem}.global.u32 r{k}, {word};",
+                    f"st{sem}.global.u32 {word}, {r.randint(0, 2)};",
+                    f"red.relaxed.cta.global.add.u32 {word}, 1;",
+                    f"atom.relaxed.cta.global.add.u32 r{k}, {word}, 1;",
                 )
             )
         )
@@ -107,13 +107,13 @@ def draft(r: random.Random) -> str:
             case 3:
                 lines.append("fence.acq_rel.cta;")
             case 4 if " r" in lines[-1]:
-                lines.append(f"if (r{k} == 1) {{ st.shared.u32 [s + 8], %laneid; }}")
+                lines.append(f"if (r{k} == 1) {{ st.global.u32 [s + 8], %laneid; }}")
             case 5 if " r" in lines[-1]:
-                lines.append(f"st.shared.u32 [s + 8], r{k};")
+                lines.append(f"st.global.u32 [s + 8], r{k};")
     body = "\n  ".join(lines)
     role = r.choice(("warp 0, lane 0..2", "warp 0..2, lane 0"))
-    words = ".shared .align 8 .u32 s[4] = {0, 0, 0, 0};"
-    return f'PTX random\n"strong and weak"\n{{ {words} }}\nw@cta 0, {role} {{\n  {body}\n}}\n'
+    head = 'PTX random\n"strong and weak"\n{ .global .align 8 .u32 s[4] = {0, 0, 0, 0}; }\n'
+    return f"{head}w@cta 0, {role} {{\n  {body}\n}}\n"
 
 
 @pytest.mark.daily(least=10)
