@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.lane_arithmetic import is_floating, lane_function
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.isa.kinds import COLLECTIVES, FRAGMENTS, MAP_EDITS, REDUCTIONS, STORES, TMEM, WARPGROUP, Kind
 from mcheck.isa.opcode import GENERIC
@@ -141,8 +140,7 @@ def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bo
                 computed = {unit.frame + r.index for s in over for r in s.defs}
                 idle.append((computed, {unit.frame + r.index for r in statement.uses}))
             else:
-                if named or not _is_forgotten(statement):
-                    _add_flow(module, units, unit, statement, (wanted, flows, loads, data))
+                _add_flow(module, units, unit, statement, (wanted, flows, loads, data))
                 if reached and statement.kind is Kind.LOAD and "local" in statement.opcode.spaces:
                     loads.append({unit.frame + r.index for r in statement.defs})
     moved = named
@@ -157,12 +155,6 @@ def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bo
             return frozenset(wanted), moved
         moved = True
         wanted |= data
-
-
-def _is_forgotten(statement: ptx.Statement) -> bool:
-    """Whether the result of a statement is unknown, whatever its operands are: floating-point arithmetic."""
-    computes = statement.only_computes and statement.guard is None and statement.kind is Kind.ARITHMETIC
-    return computes and is_floating(statement.opcode.type) and lane_function(statement.opcode) is None
 
 
 def _close_over_flow(wanted: set[int], flows: list[tuple[set[int], set[int]]]) -> None:
