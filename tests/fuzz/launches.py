@@ -57,7 +57,9 @@ Lines = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class OneLaunch:
-    """A launch of a kernel; ``buffers`` are what its parameters point to."""
+    """A launch of a kernel, whose CTAs are ``width`` warps with one thread each; ``buffers`` are what its parameters
+    point to.
+    """
 
     kernel: int
     ctas: int
@@ -108,7 +110,9 @@ def write_module(sequence: Sequence) -> str:
         lines += [f"ld.param.u64 %a{k}, [{name}];" for k, name in enumerate(BUFFERS)]
         lines += [f"mov.u32 %r{k}, 0;" for k in range(REGISTERS)]
         lines += ["mov.u32 %k0, %ctaid.x;", "mov.u32 %k1, %ntid.x;", "mov.u32 %k2, %tid.x;"]
-        lines += ["mad.lo.u32 %k3, %k0, %k1, %k2;", *_as_ptx(role.lines), "ret;", "}"]
+        lines += ["and.b32 %k3, %k2, 31;", "setp.ne.u32 %p0, %k3, 0;", "@%p0 ret;"]
+        lines += ["shr.u32 %k1, %k1, 5;", "shr.u32 %k2, %k2, 5;", "mad.lo.u32 %k3, %k0, %k1, %k2;"]
+        lines += [*_as_ptx(role.lines), "ret;", "}"]
     return "\n".join([*lines, ""])
 
 
@@ -117,7 +121,7 @@ def _as_ptx(body: Lines) -> Iterator[str]:
     labels = count()
     ends: list[str] = []
     for line in body:
-        text = re.sub(r"\br(\d)\b", r"%r\1", line)
+        text = re.sub(r"\br(\d)\b", r"%r\1", line).replace(", me;", ", %k3;")
         if address := ADDRESS.search(text):
             yield f"mul.wide.u32 %b0, %k3, {4 * int(address['stride'] or 0)};"
             yield f"add.u64 %b1, %a{BUFFERS.index(address['name'])}, %b0;"
@@ -147,7 +151,7 @@ def launch_file(sequence: Sequence) -> dict[str, Any]:
     """The launches of the module."""
     launches = [
         {
-            "entry": sequence.draft.roles[one.kernel].name, "grid": one.ctas, "block": one.width,
+            "entry": sequence.draft.roles[one.kernel].name, "grid": one.ctas, "block": 32 * one.width,
             "programmatic": one.programmatic, "cooperative": not one.programmatic,
             "params": {name: {"buffer": held} for name, held in zip(BUFFERS, one.buffers, strict=True)},
         }
@@ -174,8 +178,8 @@ def write_test(sequence: Sequence) -> Draft:
         for c in range(one.ctas):
             place, go = next(cta), f"go{k}_{c}"
             objects.append(f".global .u32 {go} = 0;")
-            for lane in range(one.width):
-                me, over = c * one.width + lane, f"over{k}_{c}_{lane}"
+            for warp in range(one.width):
+                me, over = c * one.width + warp, f"over{k}_{c}_{warp}"
                 objects.append(f".global .u32 {over} = 0;")
                 lines = [_await(f"start{k}")] if k else []
                 for line in _of_thread(sequence.draft.roles[one.kernel].lines, me, one.buffers):
@@ -187,10 +191,10 @@ def write_test(sequence: Sequence) -> Draft:
                         lines.append(line)
                 lines += [f"red.relaxed.gpu.global.add.u32 [{go}], 1;"] if early else []
                 lines.append(_set(over))
-                roles.append(Role(f"L{k}T{me}", f"cta {place}, warp 0, lane {lane}", tuple(lines)))
+                roles.append(Role(f"L{k}T{me}", f"cta {place}, warp {warp}, lane 0", tuple(lines)))
     for k, one in enumerate(launches):
         if k + 1 < len(launches):
-            ended = [_await(f"over{k}_{c}_{lane}") for c in range(one.ctas) for lane in range(one.width)]
+            ended = [_await(f"over{k}_{c}_{warp}") for c in range(one.ctas) for warp in range(one.width)]
             roles.append(Role(f"done{k}_", f"cta {next(cta)}", (*ended, _set(f"done{k}"))))
         if k:
             begins = [_await(f"done{j}") for j in sequence.follows_plain(k)]
@@ -227,7 +231,7 @@ def _of_thread(body: Lines, me: int, buffers: tuple[str, ...]) -> Iterator[str]:
         elif line == "}":
             shown, _ = opened.pop()
         if shown:
-            yield ADDRESS.sub(address, line)
+            yield ADDRESS.sub(address, line).replace(", me;", f", {me};")
 
 
 # --- the generator ----------------------------------------------------------------------------------------------------
@@ -263,7 +267,8 @@ def _data(random: Random, names: str = "ddde") -> str:
     name = random.choice(names)
     if random.random() < 0.5:
         return f"ld.global.u32 r7, [{name}{place}];"
-    return f"st.global.u32 [{name}{place}], {random.randint(1, 2)};"
+    # threads of a CTA that store one value to one place count as one: they store their numbers
+    return f"st.global.u32 [{name}{place}], {random.randint(1, 2) if 'me' in place else 'me'};"
 
 
 def _word(random: Random, register: int) -> Lines:
@@ -359,7 +364,7 @@ def _counters(random: Random, number: int, threads: list[int]) -> list[Lines]:
         )  # fmt: skip
         wait = random.choice(((WAIT,), (WAIT,), ()))
         value = random.choice((0, 0, 1, 2, threads[0]))
-        use = random.choice(("st.global.u32 [e], 3;", "st.global.u32 [d+1], 3;", "ld.global.u32 r7, [d+1*me];"))
+        use = random.choice(("st.global.u32 [e], me;", "st.global.u32 [d+1], me;", "ld.global.u32 r7, [d+1*me];"))
         test = random.choice(("==", "==", "!="))
         found.append((*wait, read, f"if (r1 {test} {value}) {{", use, "}"))
     return found
