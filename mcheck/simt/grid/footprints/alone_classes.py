@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
@@ -110,7 +111,7 @@ class AloneWatch(ExactWatch):
 
     def record_access(
         self, unit: Unit, statement: ptx.Statement, place: ptx.Address, fetch: Fetch, lanes: Indices, kind: AccessKind,
-        *, offset: Indices | None = None,
+        *, offset: NDArray[np.uint64] | None = None,
     ) -> None:  # fmt: skip
         """Record an access, and check that lanes that store count as one in other clusters as they do here."""
         if kind.kind != READ:

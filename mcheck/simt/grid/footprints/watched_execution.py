@@ -183,7 +183,8 @@ class GridWatch(AccessRecorder):
 
     def differs(self, row: int, lanes: Indices) -> Mask:
         """In which of these lanes a register may hold something else in other clusters."""
-        return self.conditions(row, lanes) != ALWAYS
+        found: Mask = self.conditions(row, lanes) != ALWAYS
+        return found
 
     # --- computations ---------------------------------------------------------------------------------------------
 

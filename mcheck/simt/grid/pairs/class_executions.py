@@ -214,4 +214,4 @@ def _meets(starts: Numbers, sizes: Numbers, others: Numbers, lengths: Numbers) -
     reach = np.maximum.accumulate((others + lengths)[order])  # the furthest end of those that begin up to there
     last = np.searchsorted(others[order], starts + sizes, side="left") - 1
     found: NDArray[np.bool_] = (last >= 0) & (reach[last] > starts)
-    return found.any(axis=1)
+    return np.asarray(found.any(axis=1), np.bool_)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Table:
 
 def tabulate(side: Side, numbers: Iterable[int] | None = None) -> Table:
     """The accesses of these executions; of all of a side those that a class makes at one place once."""
-    parts: list[tuple[NDArray[np.generic], ...]] = []
+    parts: list[tuple[Any, ...]] = []
     chosen = None if numbers is None else set(numbers)
     for kind, members in side.members.items():
         mine = members if chosen is None else [k for k in members if k in chosen]
@@ -106,9 +106,7 @@ def _split(side: Side, members: Sequence[int]) -> tuple[Numbers, Numbers]:
     return np.flatnonzero(~moves), np.flatnonzero(moves)
 
 
-def _rows(
-    side: Side, kind: int, owners: Sequence[int], members: Sequence[int], columns: Numbers
-) -> tuple[NDArray[np.generic], ...]:
+def _rows(side: Side, kind: int, owners: Sequence[int], members: Sequence[int], columns: Numbers) -> tuple[Any, ...]:
     """These columns of some executions of one shape, or once for all of them."""
     first = side.executions[members[0]].accesses
     chosen = members[:1] if owners == [ALL] else owners
