@@ -81,3 +81,19 @@ def test_a_step_is_found_by_its_number() -> None:
     assert find_step(steps, 1, 2) is steps[3]
     assert find_step(steps, 1, 0) is None
     assert find_step(steps, 2, 1) is None
+
+
+RESET = """PTX turn-reset-by-a-weak-store
+{ .global .u32 turn = 0; }
+first@cta 0 { fence.acq_rel.gpu; red.relaxed.gpu.global.add.u32 [turn], 1; }
+last@cta 1 {
+  await ld.acquire.gpu.global.u32 r0, [turn] == 1;
+  st.global.u32 [turn], 0;
+}
+"""
+
+
+def test_a_weak_reset_of_a_turn_has_to_be_strong() -> None:
+    """The fence before the addition does not release the read of that: no order of the two helps."""
+    (said,) = advice_of(explore(parse(RESET, "reset"), MODEL)).values()
+    assert said == "Make the write at line 6 st.relaxed.gpu: a weak one races with the atomic at line 3."

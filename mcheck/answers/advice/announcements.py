@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
-from mcheck.answers.advice.known_order import is_wide_fence
+from mcheck.answers.advice.known_order import is_wide_fence, suggest_strong_access
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Code, say
 from mcheck.base.records import dataclass
@@ -41,7 +41,7 @@ def suggest_announcement(g: ExecutionGraph) -> Fix | None:
     if behind:
         return next(filter(None, (_suggest_halves(g, made, scope) for made in behind)), None)
     whole = (made.write for made in found if not any(_missing_halves(g, made, scope)))
-    return next(filter(None, (_suggest_order_before(g, write) for write in whole)), None)
+    return next(filter(None, (_suggest_order_before(g, write, scope) for write in whole)), None)
 
 
 def _find_announcements(g: ExecutionGraph, scope: str) -> Iterator[Announcement]:
@@ -108,9 +108,13 @@ def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> Fix | 
     )
 
 
-def _suggest_order_before(g: ExecutionGraph, write: Step) -> Fix | None:
-    """What puts the earlier access before the write that announces it, or has the later one wait for another write."""
+def _suggest_order_before(g: ExecutionGraph, write: Step, scope: str) -> Fix | None:
+    """What puts the earlier access before the write that announces it, or has the later one wait for another write. An
+    atomic does not announce its own read (Q24): a later write of its word has to be strong.
+    """
     first, last = site_of(g.old.op), site_of(write.op)
+    if (write.agent, write.step) == (g.old.agent, g.old.step):
+        return suggest_strong_access(g, write, scope)
     if again := _announces_later(g, write):
         reads = [e for e in g.own_steps(g.new.agent) if e.step < g.new.step and _address(e.op) == _address(write.op)]
         wait = say("the wait at {}", site_of(reads[-1].op)) if reads else ("the wait",)

@@ -49,7 +49,7 @@ def suggest_fences_at_atomic(g: ExecutionGraph) -> Fix | None:
     if given is None:
         return None
     taken = here[given.op.span]
-    if strong := _suggest_strong_access(g, given, scope):
+    if strong := suggest_strong_access(g, given, scope):
         return strong
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     has_release = any(
@@ -71,7 +71,7 @@ def is_wide_fence(op: Op, scope: str) -> bool:
     return isinstance(op, ops.Fence) and op.sem in ("acq_rel", "sc") and WIDTH[op.scope] >= WIDTH[scope]
 
 
-def _suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> Fix | None:
+def suggest_strong_access(g: ExecutionGraph, given: Step, scope: str) -> Fix | None:
     """That the weak access has to be strong, if the two are to the word of the atomic ``given`` and the other one is an
     atomic: strong accesses do not race (8.7), and a fence before an atomic does not order the atomic itself.
     """
