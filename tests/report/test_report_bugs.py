@@ -271,7 +271,7 @@ def test_figures_are_those_of_the_page_about_hopper() -> None:
         ("cuda/ring_bulk empty-counts-more", "Initialise `empty[0]` at line 27 with count 128 instead of 129"),
         (
             "tilelang/product_sm80 no-barrier-after-the-wait",
-            "Put a barrier between the wait at line 372 and line",
+            "Put a barrier (`__syncthreads()`) between the wait at line 372 and line",
         ),
     ],
 )

@@ -76,7 +76,5 @@ def test_a_slot_that_was_filled_before_is_not_called_free_from_the_start() -> No
     (dead,) = (
         f for f in check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60).findings if f.kind == "deadlock"
     )
-    assert dead.missing.startswith(
-        "The arrivals of phase 0 of full[0]@0 have come, but 128 bytes are expected and 64 came"
-    )
+    assert dead.missing.startswith("Expect 64 bytes at line 15 instead of 128: line 17 completes 64")
     assert "free from the start" not in dead.missing

@@ -52,10 +52,12 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     causes = sorted(every[:roots], key=_waits_at_barrier)
     groups = causes + [g for g in every[roots:] if not _only_waits(g, every)]
     code = max(g.code for g in causes)  # whatever the order of the roles
-    telling = [g for g in causes if not _waits_at_barrier(g)] or causes
-    told = [(*_suggest_fix(m, g), _has_begun(g)) for g in telling]
-    near = [each for each in told if each[1] or each[2]] or told  # what a part of has come, or has gone by
-    fixes = sorted(near, key=lambda each: (not each[1], not each[2]))
+    told = [(*_suggest_fix(m, g), _has_begun(g)) for g in causes]
+    near = any(missed or begun for _, missed, begun in told)
+    fixes = sorted(
+        (each for each, g in zip(told, causes, strict=True) if not near or any(each[1:]) or _waits_at_barrier(g)),
+        key=lambda each: (not each[1], not each[2]),
+    )
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
