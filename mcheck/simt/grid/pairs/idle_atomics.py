@@ -51,7 +51,7 @@ def _is_idle(function: ptx.Function, statement: ptx.Statement) -> bool:
     opcode = statement.opcode
     if statement.kind is not Kind.ATOMIC or opcode.space != "global" or opcode.type not in INTEGERS:
         return False
-    if not QUALIFIERS.issuperset(opcode.parts[1:]):
+    if opcode.without(*QUALIFIERS).text != "atom":
         return False
     target, _, *given = statement.operands
     if not isinstance(target, ptx.Register):
@@ -71,7 +71,7 @@ def _constant(function: ptx.Function, operand: ptx.Operand) -> int | None:
     if not isinstance(operand, ptx.Register):
         return None
     moves = [s for s in function.body if operand in s.defs]
-    if len(moves) != 1 or moves[0].opcode.name != "mov" or moves[0].guard is not None:
+    if len(moves) != 1 or moves[0].kind is not Kind.MOVE or moves[0].guard is not None:
         return None
     source = moves[0].operands[1]
     return source.value if isinstance(source, ptx.Immediate) else None
