@@ -246,7 +246,8 @@ class _Lines:
     def marks(self, room: int | None = None) -> list[Mark]:
         """The places with their labels, as many as fit into so many lines: each place takes two, each file one."""
         found = self._finding
-        said = [(span, label(found, k)) for k, span in enumerate(self._shown[:MOST_MARKS]) if span is not None]
+        most = min(MOST_MARKS, len(found.waits) or MOST_MARKS)  # waits that no other thread waits for come last
+        said = [(span, label(found, k)) for k, span in enumerate(self._shown[:most]) if span is not None]
         marks = [
             Mark(span, text + TIMES[said.count((span, text))], primary=span == self.primary)
             for span, text in dict.fromkeys(said)

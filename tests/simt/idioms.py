@@ -453,7 +453,7 @@ END:
         + BOTH,
         {
             "narrow arrival": ("mbarrier.arrive.release.cluster.", "mbarrier.arrive.release.cta.", "RACE010"),
-            "parity": ("[%r3], 0;", "[%r3], 1;", "DEAD005 RACE001"),
+            "parity": ("[%r3], 0;", "[%r3], 1;", "DEAD003 RACE001"),
         },
         threads=1,
         ctas=2,
@@ -478,7 +478,7 @@ END:
 """
         + BOTH,
         {
-            "more is expected": ("_, [%r3], 4;", "_, [%r3], 8;", "DEAD005"),
+            "more is expected": ("_, [%r3], 4;", "_, [%r3], 8;", "DEAD003"),
             "not awaited": ("@!%p3 bra HERE;", "", "RACE003 UB502"),
         },
         threads=1,

@@ -182,7 +182,7 @@ PAIR = module(of_group(DENSE[0], 2), group=2, idesc=describe(256, 64))
     [
         pytest.param("%rs1, 3;", "%rs1, 7;", "UB107", "tcgen05.commit", id="a CTA beyond the cluster"),
         pytest.param("%rs1, 3;", "%rs1, 0;", "UB107", "tcgen05.commit", id="no CTA"),
-        pytest.param("%rs1, 3;", "%rs1, 1;", "DEAD005", "try_wait", id="the peer is not told"),
+        pytest.param("%rs1, 3;", "%rs1, 1;", "DEAD003", "try_wait", id="the peer is not told"),
         pytest.param(
             "  tcgen05.dealloc", "  @%p6 bra DONE;\n  tcgen05.dealloc", "DEAD008", "tcgen05.dealloc", id="half freed"
         ),

@@ -325,7 +325,7 @@ def test_bytes_that_only_one_cluster_sends_are_missed_in_the_other(signal: str) 
     proved = check(SIGNALLED.replace("SIGNAL", signal), {"grid": 4})
     assert str(proved.verdict) == "proved", (proved.problem, proved.reason, proved.findings)
     found = check(SIGNALLED.replace("SIGNAL", f"@%p2 {signal}"), {"grid": 4})
-    assert {f.code for f in found.findings} == {"DEAD005"}, (found.verdict, found.reason)
+    assert {f.code for f in found.findings} == {"DEAD003"}, (found.verdict, found.reason)
 
 
 def test_a_fill_that_only_one_cluster_does_decides_what_the_others_do() -> None:
@@ -333,7 +333,7 @@ def test_a_fill_that_only_one_cluster_does_decides_what_the_others_do() -> None:
     text = SIGNALLED.replace("SIGNAL", fill + " setp.ne.u32 %p4, %r6, 0; @!%p4 bra OUT;")
     assert str(check(text.replace("GUARD", ""), {"grid": 4}).verdict) == "proved"
     found = check(text.replace("GUARD", "@%p2"), {"grid": 4})
-    assert {f.code for f in found.findings} == {"DEAD005"}, (found.verdict, found.reason)
+    assert {f.code for f in found.findings} == {"DEAD003"}, (found.verdict, found.reason)
 
 
 BARRIER = """st.global.u32 [%rd4], 1;

@@ -50,7 +50,8 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     if len(every) > SHOWN:
         waits.append((f"and {len(every) - SHOWN} more",))
     causes = sorted(every[:roots], key=_waits_at_barrier)
-    groups = causes + [g for g in every[roots:] if not _only_waits(g, every)]
+    idle = [g for g in every[roots:] if _only_waits(g, every)]
+    groups = causes + [g for g in every[roots:] if g not in idle]
     code = max(g.code for g in causes)  # whatever the order of the roles
     told = [(*_suggest_fix(m, g), _has_begun(g)) for g in causes]
     near = any(missed or begun for _, missed, begun in told)
@@ -62,7 +63,7 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     return Problem(
         code,
         say("wait forever: {}", join(waits, "; ", "; ")),
-        tuple(_describe_access(m, g.agents[0], g.op) for g in groups),
+        tuple(_describe_access(m, g.agents[0], g.op) for g in groups + idle),
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
