@@ -140,9 +140,12 @@ def follow_paths(
     make_watch: Callable[[], W],
     branches: BranchPaths | None = None,
     rules: PathRules = NOTHING_SHOWN,
+    *,
+    first_lane_leads: bool = False,
 ) -> Iterator[tuple[Runner, Cluster, W]]:
     """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``. A
-    watch must know of the loops that count as waits by the ``rules`` to begin with.
+    watch must know of the loops that count as waits by the ``rules`` to begin with. With ``first_lane_leads``, only
+    those on which ``elect.sync`` elects the first lane.
     """
     runner = Runner(module, launch, limit or Limit(None), rules)
     todo = [PathChoices()]
@@ -175,6 +178,8 @@ def follow_paths(
             branches.incomplete = True
             continue
         for more in runner.alternatives(way, cluster):
+            if more.last_lane_leads and first_lane_leads:
+                continue
             if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)

@@ -19,10 +19,12 @@ from mcheck.checking.modules.filled_stages import find_filled_once
 from mcheck.checking.modules.followed_clusters import Followed
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
+from mcheck.checking.modules.proved_programs import ProvedPrograms
 from mcheck.checking.modules.residency import waiting_clusters
 from mcheck.checking.modules.unsure_deadlocks import given_contents, in_the_grid
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
+from mcheck.engines.protocol.passes import Pass
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
@@ -66,6 +68,7 @@ def answer_launch(
     shared memory depends on.
     """
     limit = Limit(question.timeout)
+    proved = ProvedPrograms()
 
     launched = module
 
@@ -75,12 +78,15 @@ def answer_launch(
     ) -> Followed | None:  # fmt: skip
         asked, module = replace(question, timeout=limit.left()), module or launched
         return follow_clusters(
-            module, launch, model, asked, engine, limit, alone=apart, apart=apart, whole=whole, trace=trace
-        )
+            module, launch, model, asked, engine, limit, alone=apart, apart=apart, whole=whole, trace=trace,
+            proved=proved,
+        )  # fmt: skip
 
     part = (question.timeout or 0) * VALUES_PART
     within = limit if alone or question.timeout is None else limit.part(part)
-    first = follow_clusters(module, launch, model, question, engine, limit, alone=alone, values_limit=within)
+    first = follow_clusters(
+        module, launch, model, question, engine, limit, alone=alone, values_limit=within, proved=proved
+    )
     assert first is not None
     if first.late:
         again = follow_clusters(module, launch, model, question, engine, limit, one_order=True)
@@ -94,18 +100,21 @@ def answer_launch(
 def follow_clusters(
     module: Module, launch: Launch, model: Model, question: Question, engine: str, limit: Limit, *,
     alone: bool = False, apart: bool = False, whole: bool = False, values_limit: Limit | None = None,
-    one_order: bool = False, trace: ClusterTrace | None = None,
+    one_order: bool = False, trace: ClusterTrace | None = None, proved: ProvedPrograms | None = None,
 ) -> Followed | None:  # fmt: skip
     """Follow the clusters that a launch executes together, and those of launches beside it, on all their paths. With
     ``alone``, what they share with others is not looked at, and the answer is open if there are others, unless it is
     known that they keep ``apart``. With ``whole``, only if no cluster outside of the group may conflict with them, else
     ``None``. The first path on which values that other threads write steer control has until ``values_limit``; with
-    ``one_order`` they are those of one run. ``trace`` is their only path, if that is known.
+    ``one_order`` they are those of one run. ``trace`` is their only path, if that is known. ``proved`` are the paths of
+    other clusters that are proved.
     """
     unknown: Reasons = ()
     launched: Coverage | None = None
     branches = BranchPaths()
-    paths = _Paths(launch, model, question, engine, limit, values_limit, branches, limit, whole=whole)
+    paths = _Paths(
+        launch, model, question, engine, limit, values_limit, branches, limit, proved or ProvedPrograms(), whole=whole
+    )
     try:
         ways = extract_traces(module, launch, limit, alone=alone, branches=branches, one_order=one_order)
         for way in ways if trace is None else [trace]:
@@ -151,6 +160,7 @@ class _Paths:
     branches: BranchPaths
     branch_limit: Limit
     """The time for the paths that other values lead to."""
+    proved: ProvedPrograms
     whole: bool
     found: list[tuple[ClusterTrace, Answer]] = field(default_factory=list)
     outside: tuple[Finding, ...] = ()
@@ -202,7 +212,13 @@ class _Paths:
         within = self.branch_limit if way.is_forced else self.values_limit if steered else None
         within = within or self.limit
         engine = "protocol" if self.engine == "auto" else self.engine
+        shares = engine == "protocol" and Pass.TRANSLATED_PROGRAMS in self.question.passes
+        known = self.proved.answer_of(way.program) if shares else None
+        if known is not None:
+            return known
         asked = _asked(way.program, self.model, self.question, engine, within)
+        if shares:
+            self.proved.add(way.program, asked)
         if way.is_forced and asked.cut and not asked.findings:
             self.branches_late = True
         elif steered and asked.verdict is Verdict.UNKNOWN and within.is_over() and not asked.findings:

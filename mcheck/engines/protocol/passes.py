@@ -202,6 +202,14 @@ class Pass(StrEnum):
         _PROOFS + "prefix_sharing",
         "Programs that differ in N take the same steps up to the first that differs, so these are executed once.",
     )
+    TRANSLATED_PROGRAMS = (
+        "translated-programs",
+        _PROOFS + "translation",
+        (
+            "A cluster that does what another one does at other places of its buffers, which nothing is known of, has "
+            "the same executions with their bytes renamed."
+        ),
+    )
     SETUP_REUSE = (
         "setup-reuse",
         _PROOFS + "setup_reuse",

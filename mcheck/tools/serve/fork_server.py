@@ -1,9 +1,9 @@
 """The process that answers by forking: modules, models and caches are loaded once, and each request has a fork.
 
 Its standard error is that of the server. On the control socket come orders: to fork, with the socket of the request
-and a pipe that tells the fork when nobody waits for it any more; and to keep answers that a fork has found. The process
-ends with the control socket. A fork is the leader of a process group, so that it can be stopped with all that it
-started.
+and a pipe that tells the fork when nobody waits for it any more; and to keep what a fork has found: answers, and the
+functions that it has compiled. The process ends with the control socket. A fork is the leader of a process group, so
+that it can be stopped with all that it started.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ P@cta 0, warp 0 {{
   }}
 }}
 """
-_MODULE = """.version 8.0
+OLDEST = 8, 0
+"""The version of PTX of a module that has the default model."""
+_MODULE = """.version {version}
 .target sm_90
 .address_size 64
 .visible .entry warm(.param .u64 p) .reqntid 32, 1, 1
-{
+{{
   .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;
   .shared .align 4 .b8 buf[128];
   .shared .align 128 .b8 tile[128];
@@ -60,7 +62,7 @@ WAIT:
   ld.shared.u32 %r2, [buf];
   st.global.u32 [%rd1 + 128], %r2;
   ret;
-}
+}}
 """
 
 
@@ -68,6 +70,8 @@ def main(control: socket.socket) -> None:
     """Obey orders until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears of it too, and closes the socket
     warm_up()
+    from mcheck.engines.protocol.incremental.compiled_kinds import compile_kinds
+
     store = MemoryStore()
     gc.collect()
     gc.freeze()  # what exists now is shared with the forks; collecting it would only copy pages
@@ -82,7 +86,9 @@ def main(control: socket.socket) -> None:
             data = read_exactly(control.fileno(), length)
             if data is None:
                 return
-            store.update(pickle.loads(data))  # noqa: S301 - written by a fork of this process
+            answers, kinds = pickle.loads(data)  # noqa: S301 - written by a fork of this process
+            store.update(answers)
+            compile_kinds(kinds)
         else:
             _fork(control, store, *given)
         _reap()
@@ -92,6 +98,7 @@ def warm_up() -> None:
     """Load what answers need, by giving some."""
     from mcheck.checking.cache.keys import version
     from mcheck.checking.check.command import preload
+    from mcheck.checking.check.module_models import MODELS
     from mcheck.checking.policy import engines
     from mcheck.checking.run.case import DEFAULT_MODEL, LaunchText, Settings
     from mcheck.checking.run.single import load_model
@@ -108,7 +115,9 @@ def warm_up() -> None:
         sketch = _SKETCH.format(store=store)
         for kind in (requests.CHECK, requests.OUTCOMES):
             answer_request(Request(kind=kind, path="warm.litmus", text=sketch), MemoryStore())
-    answer_request(Request(kind=requests.CHECK, path="warm.ptx", text=_MODULE, launch=launch), MemoryStore())
+    for numbers in (OLDEST, *(first for first, _ in MODELS)):
+        module = _MODULE.format(version=".".join(map(str, numbers)))
+        answer_request(Request(kind=requests.CHECK, path="warm.ptx", text=module, launch=launch), MemoryStore())
     answer_request(Request(kind=requests.EXPLAIN, code="RACE004"), MemoryStore())
 
 
@@ -131,6 +140,7 @@ def _fork(control: socket.socket, store: MemoryStore, answers: int, life: int) -
 def _answer(store: MemoryStore, answers: int, life: int) -> None:
     """Answer the request that comes through a socket: with the process that does, then with the reply."""
     from mcheck.checking.run.worker_limits import exit_with_pipe
+    from mcheck.engines.protocol.incremental.compiled_kinds import compiled_kinds
     from mcheck.tools.serve.answering import answer_request
 
     exit_with_pipe(life)
@@ -138,8 +148,10 @@ def _answer(store: MemoryStore, answers: int, life: int) -> None:
         send(answers, pickle.dumps(os.getpid()))
         data = receive(answers)
         if data is not None:
+            before = compiled_kinds()
             reply = answer_request(pickle.loads(data), store)  # noqa: S301 - written by the server
-            send(answers, pickle.dumps((reply, store.added), pickle.HIGHEST_PROTOCOL))
+            found = store.added, compiled_kinds() - before
+            send(answers, pickle.dumps((reply, found), pickle.HIGHEST_PROTOCOL))
 
 
 def _reap() -> None:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 
 from mcheck.base.errors import InputError
@@ -65,7 +66,7 @@ class Processes:
                     fork = pickle.loads(await _receive(reader))  # noqa: S301 - written by a process of our own
                     writer.write(frame_message(pickle.dumps(request, pickle.HIGHEST_PROTOCOL)))
                     await writer.drain()
-                    reply, added = pickle.loads(await _receive(reader))  # noqa: S301 - the same
+                    reply, found = pickle.loads(await _receive(reader))  # noqa: S301 - the same
                 fork = 0
             except TimeoutError:
                 why = timeout_reason(request.settings.timeout, "the compiler or the program took longer")
@@ -79,7 +80,7 @@ class Processes:
                     with suppress(ProcessLookupError, PermissionError):
                         os.killpg(fork, signal.SIGKILL)
                 writer.close()
-            self._keep(added)
+            self._keep(found)
             answered: Reply = reply
             return answered
 
@@ -104,10 +105,10 @@ class Processes:
         sent = socket.send_fds(self._control, [data], descriptors)
         self._control.sendall(data[sent:])
 
-    def _keep(self, added: dict[bytes, bytes]) -> None:
-        """Hand answers to the process that forks, for the next requests."""
-        if added:
-            data = pickle.dumps(added, pickle.HIGHEST_PROTOCOL)
+    def _keep(self, found: tuple[Collection[object], Collection[object]]) -> None:
+        """Hand answers and compiled kinds of events to the process that forks, for the next requests."""
+        if any(found):
+            data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
             with suppress(OSError):
                 self._send(ORDER.pack(KEEP, len(data)) + data)
 

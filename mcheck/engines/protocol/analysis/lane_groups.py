@@ -8,7 +8,7 @@ operations that all of them wait for. Where lanes would diverge, the engine star
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
 from mcheck.answers.final_states import terms_of
@@ -23,6 +23,7 @@ from mcheck.ir.resolve import expressions
 
 Partition = tuple[tuple[int, ...], ...]
 """The agents, each as the indices of its threads."""
+NONE = frozenset[str]()
 
 
 class Split(Exception):
@@ -88,6 +89,8 @@ class Mergeable:
     """Operations that only one lane may execute at a time."""
     states: dict[int, str]
     """The destination register of each arrive that returns a state."""
+    uses: dict[int, frozenset[str]]
+    """Of other operations, those of these registers that they name otherwise than as a state."""
     shown: bool
     """Whether final values are asked for; the state operands of lanes differ in them."""
 
@@ -103,29 +106,36 @@ class Mergeable:
         states = {self.states[id(op)] for op in thread.code if id(op) in self.states} if self.states else ()
         if not states:
             return True
-        return not self.shown and not any(
-            name in states
-            for op in thread.code
-            if not isinstance(op, ops.MbarrierArrive)
-            for field_name, expr in expressions(op)
-            if field_name != "state"
-            for name in registers_of(expr)
-        )
+        return not self.shown and all(self.uses.get(id(op), NONE).isdisjoint(states) for op in thread.code)
 
 
 def _find_mergeable(program: Program, passes: Passes, *, joint: bool) -> Mergeable:
     decides = sc_fences.sc_order_matters if Pass.SC_FENCE_ORDER in passes else sc_fences.has_sc_fence
     ordered = decides(program)  # whether the fence.sc of different lanes are told apart
     code = program.operations
+    states = {id(op): op.state.name for op in code if isinstance(op, ops.MbarrierArrive) and op.state is not None}
     return Mergeable(
         frozenset(
             id(op)
             for op in code
             if op.guard is None and not may_group(op, ordered) and not (joint and is_joint_arrival(op))
         ),
-        {id(op): op.state.name for op in code if isinstance(op, ops.MbarrierArrive) and op.state is not None},
+        states,
+        _find_uses(code, frozenset(states.values())) if states else {},
         bool(terms_of(program.condition)),
     )
+
+
+def _find_uses(code: Iterable[Op], states: frozenset[str]) -> dict[int, frozenset[str]]:
+    found: dict[int, frozenset[str]] = {}
+    for op in code:
+        if not isinstance(op, ops.MbarrierArrive):
+            named = (
+                name for field_name, expr in expressions(op) if field_name != "state" for name in registers_of(expr)
+            )
+            if used := states.intersection(named):
+                found[id(op)] = used
+    return found
 
 
 @dataclass(slots=True)

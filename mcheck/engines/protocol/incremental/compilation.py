@@ -100,11 +100,15 @@ class Compiled:
         if found is not None:
             return found
         seen = self.counts[known] = self.counts.get(known, 0) + 1
-        kind = known if seen > MIN_COUNT else None
-        if kind is not None or None not in functions:
-            writer = self.writer(kind, noted=not enters)
-            functions[kind] = _function(self.source(writer, enters=enters))
-        return functions[kind]
+        return self.specialise(known if seen > MIN_COUNT else None, enters=enters)
+
+    def specialise(self, known: Known | None, *, enters: bool) -> Step:
+        """Return the function for a kind of events, ``None`` for any event, that enters them or computes them again."""
+        functions = self.steps if enters else self.recheck_steps
+        if known not in functions:
+            writer = self.writer(known, noted=not enters)
+            functions[known] = _function(self.source(writer, enters=enters))
+        return functions[known]
 
     def writer(self, known: Known | None = None, *, noted: bool = False, kept: frozenset[int] = frozenset()) -> Writer:
         """Return a writer that has written all nodes for an event of a kind."""

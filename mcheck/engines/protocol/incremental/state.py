@@ -425,7 +425,9 @@ def _united(x: int, column: list[int]) -> int:
     return result
 
 
-_COMPILED: dict[tuple[int, Shown, tuple[int, ...], frozenset[int]], tuple[Tape, Compiled]] = {}
+CompiledTapes = dict[tuple[int, Shown, tuple[int, ...], frozenset[int]], tuple[Tape, Compiled]]
+"""By the identity of a tape and the other arguments of ``compile_tape``, the tape and what it is compiled to."""
+_COMPILED: CompiledTapes = {}
 MAX_COMPILED = 1024
 """Number of compiled tapes that are cached; the oldest is evicted."""
 
@@ -439,6 +441,11 @@ def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
             del _COMPILED[next(iter(_COMPILED))]
         known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted, circles)
     return known[1]
+
+
+def compiled_tapes() -> CompiledTapes:
+    """Return the compiled tapes of this process."""
+    return _COMPILED
 
 
 @once_per_tape

@@ -165,11 +165,8 @@ class ExactWatch(GridWatch):
 def _follow_class(
     module: Module, launch: Launch, limit: Limit, found: GridClasses, left: NDArray[np.bool_], watch: type[GridWatch]
 ) -> None:
-    ways = [
-        (cluster, seen)
-        for _, cluster, seen in follow_paths(module, launch, limit, lambda: watch(cluster_space(launch)))
-        if not cluster.last_lane_leads
-    ]
+    followed = follow_paths(module, launch, limit, lambda: watch(cluster_space(launch)), first_lane_leads=True)
+    ways = [(cluster, seen) for _, cluster, seen in followed]
     spaces = [seen.space for _, seen in ways]
     if len(ways) != 1 or any(
         cluster.recorded.order_gaps or cluster.recorded.gaps or cluster.chosen_spans for cluster, _ in ways

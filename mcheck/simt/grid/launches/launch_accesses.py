@@ -168,7 +168,7 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         def watch() -> LaunchWatch:
             return LaunchWatch(cluster_space(launch), alone=found.apart, releases=releases)
 
-        return [way for way in follow_paths(module, launch, limit, watch) if not way[1].last_lane_leads]
+        return list(follow_paths(module, launch, limit, watch, first_lane_leads=True))
 
     ways = paths()
     if not found.apart and any(watch.space.reasons_lost for _, _, watch in ways):
