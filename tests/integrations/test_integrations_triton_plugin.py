@@ -38,9 +38,9 @@ class Session:
         yield self
 
 
-def launch(name, rows=1):
+def launch(name, rows=1, lacks=""):
     text = open(f"{name}.ptx").read()
-    now.recording.add(KernelLaunch(name, text, {"grid": 1, "params": {"out": {"buffer": 256}, "rows": rows}}))
+    now.recording.add(KernelLaunch(name, text, {"grid": 1, "params": {"out": {"buffer": 256}, "rows": rows}}, lacks))
 
 
 module = sys.modules["mcheck.integrations.recording.session"] = ModuleType("session")
@@ -130,7 +130,7 @@ def test_processes_of_xdist_check_each_launch_once(project: Path) -> None:
 
 UNKNOWN = """
 def test_unknown():
-    launch("good", rows={"what": 1})
+    launch("good", lacks="two buffers overlap")
 """
 
 
@@ -138,10 +138,43 @@ def test_unknown():
 def test_what_is_not_decided_fails_where_that_is_wanted(project: Path) -> None:
     done = run(project, UNKNOWN)
     assert done.returncode == 0
-    assert "  1 error: " in done.stdout
+    assert "  1 bounded: two buffers overlap" in done.stdout
     strict = run(project, UNKNOWN, "--mcheck-strict")
     assert strict.returncode == 1
-    assert "error[PTX" in strict.stdout
+
+
+ERRORS = """
+def test_launch_that_does_not_fit():
+    launch("good", rows={"what": 1})
+
+def test_module_that_cannot_be_read():
+    launch("torn")
+
+def fail(*_):
+    raise ImportError("No module named 'z3'")
+
+def test_bug_of_mcheck(monkeypatch):
+    monkeypatch.setattr("mcheck.checking.check.modules.check_target", fail)
+    launch("good")
+
+def test_process_that_dies(monkeypatch):
+    monkeypatch.setattr("mcheck.checking.check.python.check_text", fail)
+    launch("good")
+
+def test_good():
+    launch("good")
+"""
+
+
+@pytest.mark.daily(one_of="processes")
+def test_an_error_is_no_answer_and_fails_its_test(project: Path) -> None:
+    (project / "torn.ptx").write_text(MODULE[: len(MODULE) // 2])
+    done = run(project, ERRORS)
+    assert done.returncode == 1
+    assert "4 failed, 1 passed" in done.stdout
+    assert "error[PTX" in done.stdout
+    assert "ImportError: No module named 'z3'" in done.stdout
+    assert "the process that ran the test died with status 1" in done.stdout
 
 
 ENDS = """

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mcheck.base.reasons import Cause
 from mcheck.base.verdicts import Verdict
 from mcheck.integrations.recording.launches import KernelLaunch
 
@@ -26,9 +27,10 @@ DIGITS = 12
 class KernelAnswer:
     """The answer about a launch: the verdict, the report of ``mcheck check``, and the reason if it is not certain.
 
-    ``status``: ``ok``, ``finding``, ``unknown`` or ``error``. ``limit``: the seconds after which the check was stopped,
-    with ``processor_time`` those of the processor; None if it ended by itself. ``fresh``: computed now, not found in
-    the folder.
+    ``status``: ``ok``, ``finding``, ``unknown``, or ``error`` if no check took place, as the module or the launch is
+    wrong, mcheck failed, or its process died. ``limit``: the seconds after which the check was stopped, with
+    ``processor_time`` those of the processor; None if it ended by itself. ``fresh``: computed now, not found in the
+    folder.
     """
 
     kernel: str
@@ -90,6 +92,8 @@ class AnswerFolder:
         module.with_suffix(".json").write_text(json.dumps(launch.launch, indent=1), encoding="utf-8")
         found = self._check(os.path.relpath(module), launch.launch)
         answer = replace(_without(found, launch.lacks), kernel=launch.kernel, digest=launch.digest, fresh=True)
+        if answer.status == "error":  # it may be one of the surroundings, such as a package that is missing
+            return answer
         whole = self._folder / f"{stem}.answer"
         part = whole.with_suffix(f".{os.getpid()}")
         part.write_text(json.dumps({"version": self._version, "answer": asdict(answer)}), encoding="utf-8")
@@ -125,16 +129,17 @@ def check_with_mcheck(limit: float | None, *, processor_time: bool = False, **op
         clock, processor = (None, limit) if processor_time else (limit, None)
         result = ptx.check(path, launch, timeout=clock, cpu_timeout=processor, **options)
         problem = "" if result.problem is None else str(result.problem)
+        died = any(reason.cause is Cause.DIED for reason in result.reasons)
         return KernelAnswer(
             kernel=result.name,
             module=path,
             digest="",
-            verdict=str(result.verdict),
-            status=result.status,
+            verdict=str(Verdict.ERROR if died else result.verdict),
+            status="error" if died else result.status,
             report=report(result, details=False),
             reason=result.reason or problem,
             seconds=round(result.seconds, 3),
-            limit=limit if result.cut else None,
+            limit=limit if result.cut and not died else None,
             processor_time=processor_time,
         )
 

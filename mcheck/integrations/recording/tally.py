@@ -47,8 +47,10 @@ def from_json(record: dict[str, Any]) -> TestRecord:
 
 
 def failing(answers: Iterable[KernelAnswer], *, strict: bool) -> list[KernelAnswer]:
-    """The answers that make a test fail: findings, and with ``strict`` whatever is not proved."""
-    return [answer for answer in answers if answer.status == "finding" or (strict and answer.status != "ok")]
+    """The answers that make a test fail: findings, errors, for which nothing was checked, and with ``strict`` whatever
+    is not proved.
+    """
+    return [a for a in answers if a.status in ("finding", "error") or (strict and a.status != "ok")]
 
 
 def message(answers: Sequence[KernelAnswer]) -> str:
