@@ -7,6 +7,9 @@ from mcheck.engines.protocol.state.access_history import Record
 from mcheck.ir.ops import is_weakened
 from mcheck.ir.scopes import scopes_are_mutual
 
+FOLLOWED = "a weakened access touches a word whose value decides something"
+"""Why an answer does not count: the analysis has left no such access weak, as far as it knows the words."""
+
 
 def are_morally_strong(m: Machine, old: Record, new: Record, *, complete: bool) -> bool:
     """Whether two accesses to the same bytes are weakened ones that were morally strong (8.7), so that they do not
@@ -16,4 +19,8 @@ def are_morally_strong(m: Machine, old: Record, new: Record, *, complete: bool) 
     if not (complete and is_weakened(one) and is_weakened(other)):
         return False
     a, b = (m.agents[record.agent].placement for record in (old, new))
-    return scopes_are_mutual(one.scope, a, other.scope, b)  # type: ignore[attr-defined]
+    if not scopes_are_mutual(one.scope, a, other.scope, b):  # type: ignore[attr-defined]
+        return False
+    if m.setup.touches_word([(new.event.address, new.event.address + new.event.size)]):
+        m.not_followed = FOLLOWED
+    return True

@@ -9,12 +9,11 @@ from mcheck.engines.protocol.operations.memory_accesses import (
     enter_footprints,
     operation_of_lane,
 )
+from mcheck.engines.protocol.operations.weakened_accesses import FOLLOWED
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.footprints import coalesce
 from mcheck.ir import ops
 from mcheck.ir.def_use import registers_of
-
-FOLLOWED = "an atomic updates part of a word whose value decides something"
 
 
 def enter_weakened_atomic(m: Machine, agent: Agent, op: ops.Atomic) -> None:
@@ -26,7 +25,7 @@ def enter_weakened_atomic(m: Machine, agent: Agent, op: ops.Atomic) -> None:
         events = [pair[part] for pair in emitted]
         found: list[Footprint] = coalesce([(e, e.address, e.size, lane) for lane, e in enumerate(events)])
         if m.setup.touches_word((low, high) for _, low, high, _ in found):
-            m.inexact_reason = FOLLOWED
+            m.not_followed = FOLLOWED
         enter_footprints(m, agent, found, edges, part=part)
     for _, write in emitted:
         m.memory.store(write.address, write.size, None)
