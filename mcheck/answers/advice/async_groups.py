@@ -210,8 +210,10 @@ def _explain_wait(g: ExecutionGraph, wait: _Wait) -> str:
 
 def _waits(g: ExecutionGraph) -> list[_Wait]:
     """The waits that may have been meant for the operation: those of its thread or, if there are none, of others."""
-    behind = [(k, e, e.op) for k, e in enumerate(g.steps) if k >= g.old.position]
-    waits = [(k, e, op) for k, e, op in behind if isinstance(op, WaitGroup)]
+    behind = enumerate(g.steps[g.old.position :], g.old.position)
+    waits = [(k, e, op) for k, e in behind if isinstance(op := e.op, WaitGroup)]
+    if not waits:
+        return []
     own = [
         _Wait(op, e.agent, True, _count_later_groups(g, k), g.is_known(e))
         for k, e, op in waits

@@ -125,7 +125,7 @@ class Search:
     """Whether copies use the tensor maps as they were at the start."""
     observed_registers: Watched | None = None
     suggests_fixes: bool = True
-    """Whether fixes are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
+    """Whether fixes are looked for, and tried out (``mcheck.engines.protocol.fix_search.trials``)."""
     trial_steps: int = 0
     """The steps spent on trying fixes."""
     mended_places: set[int] = field(default_factory=set)
@@ -203,6 +203,7 @@ class Search:
                     reorder_sc_fences=self.reorders_sc_fences, passes=self.passes,
                 )  # fmt: skip
                 self.setup.stale_maps, self.setup.follows_causality = self.stale_maps, is_equivalent(self.setup.tape)
+                self.setup.advises = self.suggests_fixes
                 to_split = self._explore(self.setup)
             except Split as split:
                 if self._may_stop():
@@ -415,10 +416,10 @@ class Search:
                     if self.executions and len(self.errors) <= MOST_TOLD:
                         tell(self.program, self.sorted_findings(), self.executions)
 
-    def _fix_time_limit(self) -> Limit:
+    def _seconds_for_fixes(self) -> float:
         """The processor time left for suggested fixes: as much as the errors took, or ``MIN_FIX_SECONDS``."""
         allowed = max(MIN_FIX_SECONDS, time.process_time() - self.started - self.trial_seconds)
-        return self.time_limit.share(max(allowed - self.trial_seconds, 0.0))
+        return allowed - self.trial_seconds
 
     def _make_fix_check(self, key: tuple[str, object]) -> IsFix:
         """Create the check of whether an edited program lacks a finding and has no finding of another kind in its
@@ -434,14 +435,17 @@ class Search:
         def mends(amendments: Sequence[Amendment]) -> Trial:
             if self.trial_steps > MAX_FIX_STEPS:
                 return Trial(passed=False)
+            left, before = self._seconds_for_fixes(), time.process_time()
+            if left <= 0:
+                self.fixes_cut = True
+                return Trial(passed=False)
             program = apply_amendments(self.program, amendments)
             each = self.steps // max(self.executions, 1) + 1
             few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
             trial = Search(
-                program, self.model, self.profile, self.unroll, few, thorough=True, time_limit=self._fix_time_limit(),
-                excused=lambda f: not worse(f), suggests_fixes=False, passes=self.passes,
+                program, self.model, self.profile, self.unroll, few, thorough=True, excused=lambda f: not worse(f),
+                suggests_fixes=False, time_limit=self.time_limit.share(left), passes=self.passes,
             )  # fmt: skip
-            before = time.process_time()
             try:
                 trial.run()
             except Unsupported:

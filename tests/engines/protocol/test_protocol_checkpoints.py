@@ -141,7 +141,7 @@ def restored(monkeypatch: pytest.MonkeyPatch, text: str, *, thorough: bool = Fal
     restore = Checkpoints.restore
     monkeypatch.setattr(Checkpoints, "restore", counted)
     monkeypatch.setattr(exploration, "execute", both)
-    monkeypatch.setattr(checkpoints, "SPACING", 1)
+    monkeypatch.setattr(checkpoints, "NEAREST", 1)
     monkeypatch.setattr(checkpoints, "MOST", 5)
     # Which events can be told apart is seen from unions that happen to have been gathered; no relation depends on it.
     monkeypatch.setattr(machine, "MERGE_THRESHOLD", 10**6)

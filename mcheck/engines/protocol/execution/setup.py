@@ -185,6 +185,8 @@ class Setup:
     """Whether executions follow what synchronisation orders (``mcheck.engines.protocol.state.acquired_writes``)."""
     stale_maps: bool = False
     """Whether copies use the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
+    advises: bool = True
+    """Whether a race is reported with a fix: not where only the question is whether there is one."""
     unwritten_objects: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
     unrecorded_objects: frozenset[int] = frozenset()

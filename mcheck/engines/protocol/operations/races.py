@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mcheck.answers import left_open
 from mcheck.answers.advice.graph import line_of
-from mcheck.answers.advice.races import advise_on_race
+from mcheck.answers.advice.races import Advice, advise_on_race
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.base.errors import InputError
 from mcheck.base.phrase import Lack, Phrase, Stage, say
@@ -363,7 +363,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     where = format_range(first.object, byte - base, high - base)
     slot = _slot(m, old, new)
     what = " and ".join(map(_named, (first, second)))
-    advice = advise_on_race(graph_of(m, old, new, low), code)
+    advice = advise_on_race(graph_of(m, old, new, low), code) if m.setup.advises else Advice(())
     lack = (": ", Lack(advice.lack)) if advice.lack else ()
     stage = (", ", slot) if slot is not None else ()
     said = say("{} on {}{}: {}{}", entry.name.replace("-", " "), where, stage, what, lack)
