@@ -99,7 +99,8 @@ class CompiledLine:
 class Finding:
     """A finding. ``code`` is explained by ``mcheck explain``; ``said`` is the message; ``fixes`` are what to do;
     ``section`` the rule's source; ``lines`` has the source locations of the lines of a compiled module that the message
-    and the fix mention; ``waits`` are those of a deadlock.
+    and the fix mention; ``waits`` are those of a deadlock; ``gap`` are the lines of the statements behind each of which
+    the first step of the fix mends a race, as far as that is known; of those that were compiled from one place, one.
     """
 
     code: str
@@ -112,6 +113,7 @@ class Finding:
     trace: Trace = ()
     lines: tuple[CompiledLine, ...] = ()
     waits: tuple[Wait, ...] = ()
+    gap: tuple[int, ...] = ()
 
     @property
     def message(self) -> str:

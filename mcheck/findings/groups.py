@@ -2,8 +2,9 @@
 
 Findings are one group if they have the same code and the same pair of source places: an unrolled loop, or many lanes,
 repeat them. Groups are joined if one edit fixes all of them: their fixes are the same instruction at the same source
-place. A fix of the catalogue, which names no place, joins only what one barrier orders: accesses of an object in shared
-memory, all on the same side of an access that they race with, and no barrier in between.
+place, or of one kind, and one place is between the accesses of all (``one_place``). A fix of the catalogue, which names
+no place, joins only what one barrier orders: accesses of an object in shared memory, all on the same side of an access
+that they race with, and no barrier in between.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mcheck.findings.fix import (
     insertions,
 )
 from mcheck.findings.fix_words import told_shortly
+from mcheck.findings.one_place import Lack, kind_of_wait, lack_of
 from mcheck.findings.root_causes import Place, find_causes, source_place
 
 Edit = tuple[object, ...]
@@ -52,13 +54,22 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
     for k, finding in enumerate(findings):
         pairs.setdefault(_pair(finding), []).append(k)
     bugs: list[list[list[int]]] = []
+    lacks: list[Lack] = []
     for members in pairs.values():
-        edits = _edits(findings, members)
-        bug = next((b for b in bugs if _is_same_bug(findings, b, members, edits)), None)
+        edits, lack = _edits(findings, members), lack_of(findings[k] for k in members)
+        same = (
+            k
+            for k, b in enumerate(bugs)
+            if _is_same_bug(findings, b, members, edits)
+            or (_code(findings, b[0]) == _code(findings, members) and lack.is_of(lacks[k]))
+        )
+        bug = next(same, None)
         if bug is None:
             bugs.append([members])
+            lacks.append(lack)
         else:
-            bug.append(members)
+            bugs[bug].append(members)
+            lacks[bug] &= lack
     ranked = [sorted((k for part in bug for k in part), key=lambda k: _rank(findings[k], k)) for bug in bugs]
     follows = find_causes([[findings[k] for k in one] for one in ranked])
     order = sorted(range(len(bugs)), key=lambda k: (k, -1) if follows[k] is None else (follows[k], k))
@@ -116,10 +127,14 @@ def _pair(finding: Finding) -> object:
     return finding.code, finding.severity, frozenset(map(source_place, finding.accesses)) or finding.message
 
 
-def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int]:
-    """The order inside a group: the strongest fix, then the shortest trace."""
+def _code(findings: Sequence[Finding], members: Sequence[int]) -> tuple[str, str]:
+    return findings[members[0]].code, findings[members[0]].severity
+
+
+def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, int]:
+    """The order inside a group: the strongest fix, the one with the least choice of its place, the shortest trace."""
     left = next((step.leaves or 0 for step in insertions(finding.fixes)), 0)
-    return _names_warp_barrier(finding), left, len(finding.trace) or 1 << 30, k
+    return _names_warp_barrier(finding), left, len(finding.gap), len(finding.trace) or 1 << 30, k
 
 
 # --- edits --------------------------------------------------------------------------------------------------------
@@ -163,7 +178,7 @@ def _edit(finding: Finding) -> Edit | None:
         case Insert() if (over := step.at(Condition.BEFORE_HAND_OVER)) is not None:  # anywhere before the hand-over
             return code, "fence", step.codes, at(over)
         case Insert() if step.waits and step.points:  # a wait that leaves fewer groups pending does as well
-            return code, "wait", tuple(map(_kind_of_wait, step.codes)), at(step.points[0].site)
+            return code, "wait", tuple(map(kind_of_wait, step.codes)), at(step.points[0].site)
         case HandOver() if step.after is not None:
             return code, "barrier after", at(step.after)
         case BeforeIssue():
@@ -195,11 +210,6 @@ def _edit(finding: Finding) -> Edit | None:
     if any(True for _ in sites(said)):
         return code, *(at(part) if isinstance(part, Site) else _alike(finding, part) for part in said)
     return None
-
-
-def _kind_of_wait(code: str) -> str:
-    """A wait without the number of groups that it leaves pending."""
-    return code.partition(" ")[0].removesuffix("_all").removesuffix("_group")
 
 
 def _alike(finding: Finding, part: Part) -> object:

@@ -13,6 +13,7 @@ from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import Await, BeforeIssue, Change, HandOver, Insert, Meet, Property, Publish, all_steps
 from mcheck.findings.fix_words import mentioned, things_in
+from mcheck.findings.one_place import lack_of
 from mcheck.findings.ordering import EARLY_PHASE
 
 Place = tuple[tuple[str, int, int], ...]
@@ -124,6 +125,19 @@ def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
     return directions == ["read", "write"] and not one.isdisjoint(other)
 
 
+def _same_barrier_place(cause: Bug, effect: Bug) -> bool:
+    """Whether one barrier, at one place, orders the accesses of both."""
+    one, other = lack_of(cause), lack_of(effect)
+    return one.barrier and other.barrier and not one.gap.isdisjoint(other.gap)
+
+
+def _hands_over_with_fence(cause: Bug, effect: Bug) -> bool:
+    """Whether the fence that the effect lacks is a part of the fix of the cause, at one place."""
+    step = cause[0].fixes[0].steps[0] if cause[0].fixes else None
+    fences = isinstance(step, BeforeIssue) and step.fence
+    return fences and not lack_of(cause).gap.isdisjoint(lack_of(effect).gap)
+
+
 def _same_hand_over(cause: Bug, effect: Bug) -> bool:
     """Whether the fix of a slot that is refilled too early names a statement that the deadlock waits for."""
     one, other = _places_said(cause[0]), _places_said(effect[0])
@@ -192,6 +206,8 @@ RULES = (
     Rule(("RACE003", "RACE001"), ("UB501", "UB502", "UB504"), _shares_place),
     Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
     Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
+    Rule(("RACE003", "RACE001"), ("RACE001", "RACE003"), _same_barrier_place),
+    Rule(("RACE003",), ("RACE006",), _hands_over_with_fence),
     Rule(("RACE003",), ("UB106",), _lacks_commit),
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("RACE003",), ("DEAD",), _waits_twice),

@@ -133,6 +133,8 @@ def _both(first: Access, second: Access) -> str:
 
 def _in_flight(name: str, first: Access, second: Access, one: str, other: str) -> str:
     """The sentence of RACE003: an access while an asynchronous operation is in flight."""
+    if _frees(first) or _frees(second):
+        return f"{name} may be freed while {one or other or 'an operation'} still uses it"
     if one and other and first.access == second.access == "write":
         return f"{name} is written by {other} while {one} may still be writing it"
     if one:
@@ -146,6 +148,10 @@ def _in_flight(name: str, first: Access, second: Access, one: str, other: str) -
     if second.access == "read":
         return f"{other} may read {name} before it has been written"
     return f"{other} may write {name} before an earlier write to it is over"
+
+
+def _frees(access: Access) -> bool:
+    return access.instruction.startswith("tcgen05.dealloc")
 
 
 def _doing(access: Access) -> str:
@@ -176,7 +182,7 @@ def label(finding: Finding, k: int) -> str:
     if finding.kind != "race" or not access.object:
         return f"{name} by {who}" if name else f"executed by {who}"
     where = access.place.replace("@0[", "[")
-    does = "reads" if access.access == "read" else "writes"
+    does = "frees" if _frees(access) else "reads" if access.access == "read" else "writes"
     if name:
         return f"{name} of {who} starts here, {does} {where}"
     if k and access.access == "read" and finding.code == "RACE003" and operation(finding.accesses[0]):

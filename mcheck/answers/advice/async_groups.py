@@ -138,11 +138,11 @@ def explain_late_wait(g: ExecutionGraph, released: int) -> Note | None:
     return None
 
 
-def is_committed(g: ExecutionGraph) -> bool:
-    """Whether the issuing thread committed a group after the operation."""
+def find_commit(g: ExecutionGraph) -> Commit | None:
+    """The first commit of a group by the issuing thread after the operation."""
     family = family_of(g.old.op)
     behind = (e.op for e in g.steps[g.old.position :] if e.agent == g.old.agent)
-    return any(isinstance(op, Commit) and op.family == family for op in behind)
+    return next((op for op in behind if isinstance(op, Commit) and op.family == family), None)
 
 
 def has_waited(g: ExecutionGraph, position: int) -> bool:

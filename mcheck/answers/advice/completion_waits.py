@@ -7,10 +7,10 @@ from dataclasses import replace
 from mcheck.answers.advice.async_groups import (
     commit_for_wait,
     explain_late_wait,
+    find_commit,
     find_group_wait,
     find_wait_before_own_access,
     has_waited,
-    is_committed,
     pending_groups_note,
     wait_for_completion,
     wait_of_group,
@@ -35,7 +35,6 @@ from mcheck.findings.fix import (
 )
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.ir.ops import Op
 
 
 def suggest_completion_wait(g: ExecutionGraph) -> Fix:
@@ -57,11 +56,13 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     issuer = g.name(old.agent)
     if not old.write and new.time[old.agent] < old.step:
         waited = find_group_wait(g) if isinstance(wait, Insert) else None
-        executed = [count_executions(g, a.agent, a.op, a.step) for a in (old, new)]
+        executed = [g.executions(a.agent, a.op, a.step) for a in (old, new)]
         if waited is not None and executed[1] > executed[0]:
             early = Advise(say("{}, then hand over to {}", Code("fence.proxy.async"), issue))
             instead = Instead((early,), say("{} belongs before it", second))
             return Fix((HandOver(second, site_of(waited), issuer),), instead=instead)
+        if executed[1] > executed[0] and isinstance(wait, Insert) and _is_filled(g):
+            return Fix((_after_commit(g, replace(wait, thread=issuer)), HandOver(second)))
         way = say("{}, then {} or a release that is acquired", Code("fence.proxy.async"), A_BARRIER)
         late = (replace(wait, thread=issuer), HandOver())
         return Fix(
@@ -71,6 +72,21 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     if isinstance(wait, Insert):
         return _suggest_group_wait(g, wait)
     return Fix((replace(wait, before=second, or_other=not wait.far),))
+
+
+def _is_filled(g: ExecutionGraph) -> bool:
+    """Whether a copy by the statement of the later access is complete before the earlier one, a read: it is what that
+    is meant to see.
+    """
+    old = g.old
+    fills = (r for r in g.others if r.write and r.op.span == g.new.op.span)
+    return any(r.is_complete_before(old.agent, old.step, old.time) for r in fills)
+
+
+def _after_commit(g: ExecutionGraph, wait: Insert) -> Insert:
+    """A wait right behind the commit of the operation's group, if that has been executed."""
+    commit = find_commit(g)
+    return wait if commit is None else replace(wait, points=(Point(site_of(commit), after=True),))
 
 
 def _placed(wait: Insert | Await, before: Site, *given: Given) -> Insert | Await:
@@ -129,7 +145,7 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
     over = _last_release_known(g)
     waited = None
     if over is not None:
-        number = count_executions(g, g.new.agent, g.new.op, g.new.step) + 1
+        number = g.executions(g.new.agent, g.new.op, g.new.step) + 1
         waited = find_wait_before_own_access(g, number, over)
     if waited is None and over is not None and not has_waited(g, over):
         wait, released = wait_of_group(g, over) or wait, g.steps[over]
@@ -164,7 +180,7 @@ def _completion_mechanism(g: ExecutionGraph) -> Insert | Await:
         cta = g.place(g.new.agent).cta
         far = any(s.cta is not None and s.cta != cta for s in signals)  # only the owner's may wait (9.7.13.15.16)
         return Await(signal=site_of(op), phases=tuple(Phase(s.bar, s.phase) for s in signals), far=far)
-    wait = wait_for_completion(op, write=g.old.is_modification, later=0 if is_committed(g) else None)
+    wait = wait_for_completion(op, write=g.old.is_modification, later=None if find_commit(g) is None else 0)
     return wait or Await(signal=site_of(op), mbarrier=getattr(op, "mbar", None) is not None)
 
 
@@ -175,8 +191,3 @@ def _last_release_known(g: ExecutionGraph) -> int | None:
         if entry.agent == g.old.agent and is_release(entry) and g.new.time[entry.agent] >= entry.step:
             return k
     return None
-
-
-def count_executions(g: ExecutionGraph, agent: int, op: Op, step: int) -> int:
-    """How often an agent has executed a statement before a step."""
-    return sum(1 for e in g.own_steps(agent) if e.step < step and e.op.span == op.span)

@@ -156,6 +156,10 @@ class ExecutionGraph:
         """The steps of an agent from a position on, without the completions of what it issued."""
         return (e for e in self.steps[since:] if e.agent == agent and e.signal < 0)
 
+    def executions(self, agent: int, op: Op, until: int) -> int:
+        """How often an agent has executed a statement before a step of its own."""
+        return sum(1 for e in self.own_steps(agent) if e.step < until and e.op.span == op.span)
+
     def step_at(self, agent: int, step: int) -> Step | None:
         """What an agent did at a step."""
         return find_step(self.steps, agent, step)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_wgmma
 from mcheck.answers.advice.completion_waits import (
-    count_executions,
     suggest_completion_wait,
     suggest_wait_for_first_fill,
 )
 from mcheck.answers.advice.early_waits import find_early_wait
+from mcheck.answers.advice.gaps import Gap, gap_of
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of, site_of
 from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
 from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
@@ -44,10 +44,13 @@ BARRIERS = {"cluster": CLUSTER_BARRIER, "gpu": GRID_BARRIER}
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The fix for two accesses, and a clause for the message that says what they lack; empty if that is plain."""
+    """The fix for two accesses, and a clause for the message that says what they lack; empty if that is plain. ``gap``:
+    where the fix can stand.
+    """
 
     fixes: Fixes
     lack: Phrase = ()
+    gap: Gap = ()
 
 
 def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
@@ -58,7 +61,8 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     wrong = find_repeated_wait(g) or find_early_wait(g) if code == "RACE003" else None
     if wrong is not None:
         return Advice((wrong.fix,), wrong.lack)
-    return Advice((_suggest_order_or_fence(g, code),))
+    fixes = (_suggest_order_or_fence(g, code),)
+    return Advice(fixes, gap=gap_of(g, fixes))
 
 
 def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> Fix:
@@ -172,7 +176,7 @@ def _find_elected_lane(g: ExecutionGraph) -> Step | None:
         if known is None or not isinstance(known.op, ops.MbarrierArrive) or line_of(known.op) < line_of(old.op):
             continue
         alone = known.op.guard is not None or not any(op.span == known.op.span for op in code)
-        times = count_executions(g, lane.index, known.op, known.step), count_executions(g, old.agent, old.op, old.step)
+        times = g.executions(lane.index, known.op, known.step), g.executions(old.agent, old.op, old.step)
         if alone and times[0] == times[1]:
             return known
     return None

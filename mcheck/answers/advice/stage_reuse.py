@@ -22,13 +22,17 @@ class ReadPhase(Enum):
 def classify_stage_read(g: ExecutionGraph) -> ReadPhase:
     """Classify the later access, if it reads what the earlier one, a copy in flight, writes.
 
-    It is the next fill if an earlier write is complete before the read, and nothing orders the read after the issue.
+    It is the next fill if an earlier write is complete before the read, and nothing orders the read after the issue. It
+    is not if the reading thread has executed the copy's statement as often as the copying one: copies of a round stand
+    before its reads then.
     """
     old, new = g.old, g.new
     if not old.asynchronous or old.signals or not old.write or new.write or old.proxy != new.proxy:
         return ReadPhase.OWN
     if new.time[old.agent] >= old.step:
         return ReadPhase.OWN  # the read comes behind the issue of the copy
+    if g.executions(new.agent, old.op, new.step) > g.executions(old.agent, old.op, old.step):
+        return ReadPhase.OWN
     fills = [r.position for r in g.others if r.write and r.is_complete_before(new.agent, new.step, new.time)]
     if not fills:
         return ReadPhase.OWN

@@ -15,7 +15,13 @@ from mcheck.cat.ast import Model
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.module_models import model_of_version
 from mcheck.checking.check.selection import find_all, set_apart
-from mcheck.checking.check.source_places import locate_finding, locate_reasons, name_source_lines, source_lines
+from mcheck.checking.check.source_places import (
+    first_alike,
+    locate_finding,
+    locate_reasons,
+    name_source_lines,
+    source_lines,
+)
 from mcheck.checking.check.unused_loads import add_value_uses
 from mcheck.checking.modules.any_parameter import answer_for_every
 from mcheck.checking.modules.launches.launch_sequence import answer_sequence
@@ -111,18 +117,19 @@ class ModuleInquiry:
         """The answer about the kernels, by lines of the source, with the launches among the assumptions."""
         engine = self.options.engine
         lines = source_lines(subject.module, *(launch.entry for launch in subject.launches))
+        alike = first_alike(lines)
         given = find_all(
             lambda asked: subject.answer(model, asked, engine),
             subject,
             settings,
             self.options,
             within,
-            lambda finding: locate_finding(finding, lines),
+            lambda finding: locate_finding(finding, lines, alike),
         )
         return replace(
             given,
             findings=tuple(
-                add_value_uses(locate_finding(finding, lines), subject.module) for finding in given.findings
+                add_value_uses(locate_finding(finding, lines, alike), subject.module) for finding in given.findings
             ),
             assumptions=(
                 *_notes(subject.described),

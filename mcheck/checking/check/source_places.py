@@ -34,8 +34,10 @@ def source_place(span: Span, lines: SourceLines) -> Span | None:
     return kernel_place(chain) if chain else None
 
 
-def locate_finding(finding: Finding, lines: SourceLines) -> Finding:
-    """The finding with the source locations of its accesses and of the lines that it mentions."""
+def locate_finding(finding: Finding, lines: SourceLines, alike: Mapping[int, int]) -> Finding:
+    """The finding with the source locations of its accesses and of the lines that it mentions. ``alike``: for each line
+    of the module the one that stands for all that were compiled from the same place.
+    """
     if not lines:
         return finding
     said = (*sites(finding.said), *mentioned(finding.fixes))
@@ -45,7 +47,15 @@ def locate_finding(finding: Finding, lines: SourceLines) -> Finding:
         finding,
         accesses=tuple(_located(access, lines) for access in finding.accesses),
         lines=tuple(CompiledLine(number, found[number].chain) for number in numbers if number in found),
+        gap=tuple(sorted({alike.get(number, number) for number in finding.gap})),
     )
+
+
+def first_alike(lines: SourceLines) -> dict[int, int]:
+    """For each line of the module the first one that was compiled from the same place: an unrolled loop repeats it."""
+    first: dict[object, int] = {}
+    places = ((number, tuple((span.path, span.line) for span in line.chain)) for (number, _), line in lines.items())
+    return {number: first.setdefault(place, number) for number, place in sorted(places, key=lambda one: one[0])}
 
 
 def _located(access: Access, lines: SourceLines) -> Access:

@@ -49,6 +49,7 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
         waits=problem.waits,
+        gap=problem.gap,
     )
 
 

@@ -9,10 +9,11 @@ from mcheck.base.phrase import A_BARRIER, Code, Thing, say
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import TraceEntry
-from mcheck.findings.fix import Advise, Await, Fix, Fixes, HandOver, Insert, Phase, Point, advise
+from mcheck.findings.fix import Advise, Await, Fix, Fixes, HandOver, Insert, Meet, Phase, Point, advise
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion
 from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
 
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 _COMMIT = Code("tcgen05.commit")
@@ -24,6 +25,9 @@ def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) ->
     If the later step was ordered after an older store of the other thread, its operation is the earlier one, and that
     other thread has stored again too early.
     """
+    if old.agent != new.agent and (freed := next((e for e in (old, new) if _frees(e.op)), None)) is not None:
+        use = new if freed is old else old
+        return (Fix((Meet(first=site_of(use.op), second=site_of(freed.op)),)),)
     if _observes_older_store(m, old, new):
         old, new = new, old
     match old.op:
@@ -32,6 +36,10 @@ def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) ->
         case ops.TensorCore(kind="mma" | "cp" | "shift"):
             return _suggest_commit_wait(m, old.op, old, new)
     return ()
+
+
+def _frees(op: Op) -> bool:
+    return isinstance(op, ops.TensorCore) and op.kind == "dealloc"
 
 
 def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:

@@ -273,7 +273,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
     if state.phase == 0 and parity == 0:
         nothing = say("Nothing arrived on {}", name)
         fill = _find_fill(group.agents[0])
-        passed = any(_passed_before(group.agents[0], op) for op in (group.op, fill) if op)
+        passed = any(_passed_before(group.agents[0], op, bar) for op in (group.op, fill) if op)
         if fill is not None and not passed:
             free = "a wait for a slot that is free from the start begins with parity 1"
             return advise("{}: {}", nothing, free), False
@@ -319,9 +319,12 @@ def _has_begun(group: StuckGroup) -> bool:
     return bar.state.pending < bar.state.expected or bool(bar.received_bytes)
 
 
-def _passed_before(agent: Agent, op: Op) -> bool:
-    """Whether the agent has passed the same statement in an earlier iteration."""
-    return any(line_of(earlier) == line_of(op) for earlier in agent.code[: agent.pc])
+def _passed_before(agent: Agent, op: Op, bar: Mbarrier) -> bool:
+    """Whether the agent has passed the same statement, or a wait for the same mbarrier, in an earlier iteration."""
+    behind = agent.code[: agent.pc]
+    waits = (ops.performed_operation(earlier) for earlier in behind)
+    waited = (ops.mbarrier_of(wait) for wait in waits if isinstance(wait, ops.MbarrierWait))
+    return any(line_of(earlier) == line_of(op) for earlier in behind) or Const(bar.address) in waited
 
 
 def _find_fill(agent: Agent) -> Op | None:

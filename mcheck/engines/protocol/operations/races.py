@@ -376,6 +376,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
             len(m.trace),
             old.position,
             advice.fixes,
+            advice.gap,
         )
     )
 

@@ -12,7 +12,7 @@ from mcheck.findings.waits import Wait
 @dataclass(frozen=True, slots=True)
 class Problem:
     """The raw form of a finding. ``agents`` are those whose steps the trace shows, from ``first_step`` to
-    ``last_step``.
+    ``last_step``; ``gap`` is that of the finding.
     """
 
     code: str
@@ -22,6 +22,7 @@ class Problem:
     last_step: int
     first_step: int = 0
     fixes: Fixes = ()
+    gap: tuple[int, ...] = ()
     section: str = ""
     """The section of the instruction, for rules that its section states."""
     waits: tuple[Wait, ...] = ()
