@@ -217,9 +217,12 @@ def _difference(text: str, given: dict[str, Any]) -> tuple[str, int]:
         each = run(apart=True)
         by_class = run(apart=False)
         computed += max(0, execute_each.computed)  # type: ignore[attr-defined]
+        refused = {why for why in each if isinstance(why, str)}
         for number, (one, other) in enumerate(zip(each, by_class, strict=True)):
             if isinstance(one, str) or isinstance(other, str):
                 why = [x if isinstance(x, str) else "known" for x in (one, other)]
+                if why[0] == "known" and why[1] in refused:  # one of the CTAs that span the class is not known
+                    continue
                 if "known" in why:
                     return f"CTA {number}, {last}: {why[0]}; by classes {why[1]}\n{text}", computed
                 continue

@@ -19,6 +19,7 @@ from mcheck.ir.expr import Const, Expr, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, MemoryMap
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program
+from mcheck.ir.resolve import expressions
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.pairs.idle_atomics import is_idle_atomic
@@ -44,7 +45,10 @@ class Accesses:
     sizes: Numbers
     threads: Numbers
     roles: Numbers
-    """Equal for threads that synchronise by the same operations, in the same warp if those of a warp are among them."""
+    """Equal for threads that synchronise by the same operations, in the same warp if those of a warp are among them. A
+    thread has one of its own if it synchronises by an operation that its warp executes as one, with operands of each
+    lane.
+    """
     codes: Numbers
     """Equal for threads with the same code."""
     places: Numbers
@@ -140,7 +144,7 @@ class AccessReader:
     def read(self, code: Sequence[Op], threads: Numbers, lanes: list[int]) -> tuple[int, ...]:
         """The accesses of threads of one warp with equal code; returns its shape."""
         shape, orders = list[int](), list[int]()
-        same_in_warps = True
+        same_in_warps, own_operands = True, False
         for place, op in enumerate(code):
             inner = performed_operation(op)
             match inner:
@@ -163,8 +167,11 @@ class AccessReader:
             shape.append(self.known(id(op), op))
             orders.append(shape[-1])
             same_in_warps &= isinstance(op, ops.Barrier | ops.Fence)
+            own_operands |= any(isinstance(e, Lanes) for _, e in expressions(op))
         role = (self.rank, *orders, *(() if same_in_warps else ("in the warp of", int(threads.min()))))
-        self.roles |= dict.fromkeys(threads.tolist(), self.shapes.setdefault(("role", role), len(self.shapes)))
+        for thread in threads.tolist():
+            key = ("role", role, thread if own_operands else None)
+            self.roles[thread] = self.shapes.setdefault(key, len(self.shapes))
         self.codes |= dict.fromkeys(threads.tolist(), self.shapes.setdefault(("code", *shape), len(self.shapes)))
         return tuple(shape)
 
