@@ -3,8 +3,8 @@
 A kind of conflict is told by the shapes of two executions, and by role and segment of both accesses: accesses of one
 thread between two operations that may synchronise are ordered alike with all others. Threads of a CTA have one role if
 they do the same operations that may synchronise, with the same operands (in one warp, if those of warps are among
-them): where two of them change their places, the order of everything else is as before. Whether a load is non-coherent counts, too, since no
-order helps such a one.
+them): where two of them change their places, the order of everything else is as before. Whether a load is
+non-coherent counts, too, since no order helps such a one.
 
 Lanes of a warp may access a place as one, and act as one up to some place in their code: of their conflicts the warp
 and the code of both lanes count, and in it the place of the access of the earlier segment, or of both.
