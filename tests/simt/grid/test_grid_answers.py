@@ -101,7 +101,7 @@ ANSWERS = {
     "counter": ("bounded", (3, 20)),
     "another way": ("proved", (20, 20)),  # the first cluster is a class, the others are one
     "neighbour": ("RACE001", (2, 20)),
-    "sums that are read": ("bounded", (1, 20)),
+    "sums that are read": ("bounded", (3, 20)),
     "narrow sums": ("RACE001", (2, 20)),
     "too small": ("UB103", (1, 20)),
     "not followed": ("RACE001", (2, 20)),  # all reversed numbers are 0
