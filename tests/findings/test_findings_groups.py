@@ -15,6 +15,7 @@ from mcheck.findings.fix import (
     Condition,
     Fix,
     Given,
+    HandOver,
     Helper,
     IdleWait,
     Insert,
@@ -345,3 +346,30 @@ def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its
         stuck = replace(waits, fixes=(advise("Nothing on {}", Thing("e")).noted(ToCome(Thing("e"), (helper,))),))
         known = tuple(CompiledLine(s.line, (Span("k.cu", s.line // 10, 1),)) for s in mentioned(stuck.fixes))
         assert [group.follows for group in group_findings([early, replace(stuck, lines=known)])] == [None, follows]
+
+
+def lacking(fix: Fix, gap: tuple[int, ...], first: int, second: int) -> Finding:
+    return replace(race(access(10 * first, first, "write"), access(10 * second, second), fix), gap=gap)
+
+
+@pytest.mark.parametrize("fix", [Fix((HandOver(Site(9), Site(5), "P"),)), Fix((Meet(first=Site(5), second=Site(9)),))])
+def test_races_that_one_barrier_orders_are_one_bug_and_the_narrowest_place_is_shown(fix: Fix) -> None:
+    assert members(lacking(fix, (40, 50, 60), 4, 9), lacking(fix, (60, 70), 6, 8)) == [(1, 0)]
+
+
+def test_two_buffers_that_lack_a_barrier_each_are_two_bugs() -> None:
+    fix = Fix((Meet(first=Site(5), second=Site(9)),))
+    assert members(lacking(fix, (40, 50), 4, 6), lacking(fix, (70, 80), 7, 9)) == [(0,), (1,)]
+
+
+def test_a_barrier_and_a_wait_at_one_place_are_two_bugs() -> None:
+    barrier = Fix((HandOver(Site(9), Site(5), "P"),))
+    assert members(lacking(barrier, (50,), 4, 9), lacking(wait(1, 201), (50,), 3, 8)) == [(0,), (1,)]
+
+
+def test_a_slot_that_is_refilled_too_early_for_want_of_the_same_barrier_follows() -> None:
+    early, refill = Fix((HandOver(Site(9), Site(5), "P"),)), Fix((BeforeIssue(Site(9), Site(4)),))
+    groups = group_findings([lacking(early, (50, 60), 4, 9), lacking(refill, (60, 90), 9, 3)])
+    assert [group.follows for group in groups] == [None, 0]
+    apart = group_findings([lacking(early, (50,), 4, 9), lacking(refill, (90,), 8, 3)])
+    assert [group.follows for group in apart] == [None, None]

@@ -283,6 +283,37 @@ def test_a_commit_that_is_missing_before_the_wait_is_named() -> None:
     )
 
 
+ROUNDS = """PTX rounds
+{ .shared .align 16 .b8 a[64], b[64]; .global .align 16 .b8 src[64]; }
+both@cta 0, warp 0..2, lane 0 {
+  cp.async.ca.shared.global [a + 16*%warpid], [src + 16*%warpid], 16;
+  FIRST
+  cp.async.ca.shared.global [b + 16*%warpid], [src + 16*%warpid], 16;
+  cp.async.wait_all;
+  SECOND
+  ld.shared.u32 r0, [a + 16*(1 - %warpid)];
+  ld.shared.u32 r0, [b + 16*(1 - %warpid)];
+}
+"""
+
+
+def bugs_of(text: str) -> int:
+    return len(causes(group_findings(errors(text))))
+
+
+def test_one_barrier_that_two_buffers_lack_is_one_bug() -> None:
+    assert bugs_of(ROUNDS.replace("FIRST", "").replace("SECOND", "")) == 1
+    assert bugs_of(ROUNDS.replace("FIRST", "").replace("SECOND", "bar.sync 0, 64;")) == 0
+
+
+def test_two_barriers_that_two_buffers_lack_are_two_bugs() -> None:
+    text = ROUNDS.replace("SECOND\n  ld.shared.u32 r0, [a + 16*(1 - %warpid)];", "SECOND")
+    first = "cp.async.wait_all;\n  {}\n  ld.shared.u32 r0, [a + 16*(1 - %warpid)];"
+    barrier = "bar.sync 0, 64;"
+    assert bugs_of(text.replace("FIRST", first.format("")).replace("SECOND", "")) == 2
+    assert bugs_of(text.replace("FIRST", first.format(barrier)).replace("SECOND", "")) == 1
+
+
 def test_an_address_that_is_a_number_is_not_told_by_an_object_in_shared_memory() -> None:
     (found,) = errors("PTX number\n{ .shared .u32 x; }\nP@cta 0 { st.global.u32 [8192], 1; }\n")
     assert found.code == "UB103"
