@@ -152,6 +152,15 @@ def _lacks_commit(cause: Bug, effect: Bug) -> bool:
     return any("commit_group" in code for code in codes) and named <= objects
 
 
+def _slot_is_never_freed(cause: Bug, effect: Bug) -> bool:
+    """Whether the deadlock waits for those who use what the copy fills, which the effect reads too early: who never
+    frees a slot may not go on to the next one either.
+    """
+    first, second = effect[0].accesses[0], effect[0].accesses[-1]
+    filled = tuple((span.path, span.line) for span in first.source) or first.line
+    return (first.access, second.access) == ("write", "read") and filled in _places_said(cause[0])
+
+
 def _waits_twice(cause: Bug, effect: Bug) -> bool:
     """Whether a wait for a parity that its thread has waited for before is for the mbarrier of the effect: waits that
     it lets through too early are followed by one that nothing ends.
@@ -212,6 +221,7 @@ RULES = (
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("RACE003",), ("DEAD",), _waits_twice),
     Rule(("RACE003",), ("UB701",), _same_product),
+    Rule(("DEAD003",), ("RACE003",), _slot_is_never_freed),
     Rule(("UB304",), ("UB304",), _always),
     Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),
 )
