@@ -144,8 +144,9 @@ def _place_barrier(g: ExecutionGraph) -> Fix:
 def _follows_without_barrier(g: ExecutionGraph, first: GraphAccess, second: GraphAccess) -> bool:
     """Whether a thread of the CTA executes the statement of ``second`` after that of ``first`` without a barrier."""
     since: set[int] = set()
+    cta = {agent.index for agent in g.agents if g.share_cta(agent.index, first.agent)}
     for e in g.steps:
-        if e.signal >= 0 or not g.share_cta(e.agent, first.agent):
+        if e.signal >= 0 or e.agent not in cta:
             continue
         if isinstance(e.op, ops.Barrier | ops.ClusterBarrier):
             since.discard(e.agent)
