@@ -44,19 +44,23 @@ class Rule:
 
 
 def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
-    """For each bug the number of the one that it may follow from; that one follows from no other."""
+    """For each bug the number of the one that it may follow from; that one follows from no other.
+
+    What follows from a consequence follows from its cause.
+    """
     found: list[int | None] = [None] * len(bugs)
     for rule in RULES:
         for code in rule.causes:
             for k, cause in enumerate(bugs):
-                if cause[0].code != code or found[k] is not None:
+                if cause[0].code != code:
                     continue
+                first = k if (before := found[k]) is None else before
                 for j, effect in enumerate(bugs):
                     leads = any(other == j for other in found)
                     if j == k or found[j] is not None or leads or not effect[0].code.startswith(rule.effects):
                         continue
                     if rule.connected(cause, effect):
-                        found[j] = k
+                        found[j] = first
     return found
 
 
@@ -102,6 +106,14 @@ def _is_not_waited_for(cause: Bug, _: Bug) -> bool:
         else isinstance(step, Change) and step.what is Property.PARITY
         for step in steps
     )
+
+
+def _runs_ahead(cause: Bug, effect: Bug) -> bool:
+    """Whether a warp of the race arrives in a phase that nobody has waited for, and no other count would be right: the
+    wait is missing that would order its accesses.
+    """
+    one, other = ({a.thread.partition("[")[0] for f in bug for a in f.accesses} for bug in (cause, effect))
+    return all(fix.general for fix in effect[0].fixes) and not one.isdisjoint(other)
 
 
 def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
@@ -207,6 +219,7 @@ _MISUSE = (
 
 RULES = (
     Rule(("RACE003",), (EARLY_PHASE, "UB205", "UB210", "UB504", "RACE003", "DEAD"), _is_not_waited_for),
+    Rule(("RACE003",), (EARLY_PHASE,), _runs_ahead),
     Rule(("UB201",), ("UB503",), _needs_cluster_barrier),
     Rule(_MISUSE, ("RACE001", "RACE003", "UB205", "UB210", EARLY_PHASE), _always),
     Rule(_MISUSE, ("DEAD",), _names_barrier),
