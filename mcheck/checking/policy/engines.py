@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from mcheck.answers.verdict_rules import add_verdict
@@ -67,3 +68,17 @@ def preload(name: str = "explicit") -> None:
         import mcheck.engines.protocol.answer
     else:
         import mcheck.engines.explicit.engine  # noqa: F401 - imported for the workers
+
+
+def compiled_functions() -> AbstractSet[object]:
+    """What the protocol engine has compiled in this process, by which that from which it was forked compiles it too."""
+    from mcheck.engines.protocol.incremental.compiled_kinds import compiled_kinds
+
+    return compiled_kinds()
+
+
+def compile_functions(found: AbstractSet[object]) -> None:
+    """Compile what a fork of this process has compiled."""
+    from mcheck.engines.protocol.incremental.compiled_kinds import CompiledKind, compile_kinds
+
+    compile_kinds(one for one in found if isinstance(one, CompiledKind))

@@ -70,7 +70,7 @@ def main(control: socket.socket) -> None:
     """Obey orders until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears of it too, and closes the socket
     warm_up()
-    from mcheck.engines.protocol.incremental.compiled_kinds import compile_kinds
+    from mcheck.checking.policy.engines import compile_functions
 
     store = MemoryStore()
     gc.collect()
@@ -86,9 +86,9 @@ def main(control: socket.socket) -> None:
             data = read_exactly(control.fileno(), length)
             if data is None:
                 return
-            answers, kinds = pickle.loads(data)  # noqa: S301 - written by a fork of this process
+            answers, compiled = pickle.loads(data)  # noqa: S301 - written by a fork of this process
             store.update(answers)
-            compile_kinds(kinds)
+            compile_functions(compiled)
         else:
             _fork(control, store, *given)
         _reap()
@@ -139,8 +139,8 @@ def _fork(control: socket.socket, store: MemoryStore, answers: int, life: int) -
 
 def _answer(store: MemoryStore, answers: int, life: int) -> None:
     """Answer the request that comes through a socket: with the process that does, then with the reply."""
+    from mcheck.checking.policy.engines import compiled_functions
     from mcheck.checking.run.worker_limits import exit_with_pipe
-    from mcheck.engines.protocol.incremental.compiled_kinds import compiled_kinds
     from mcheck.tools.serve.answering import answer_request
 
     exit_with_pipe(life)
@@ -148,9 +148,9 @@ def _answer(store: MemoryStore, answers: int, life: int) -> None:
         send(answers, pickle.dumps(os.getpid()))
         data = receive(answers)
         if data is not None:
-            before = compiled_kinds()
+            before = compiled_functions()
             reply = answer_request(pickle.loads(data), store)  # noqa: S301 - written by the server
-            found = store.added, compiled_kinds() - before
+            found = store.added, compiled_functions() - before
             send(answers, pickle.dumps((reply, found), pickle.HIGHEST_PROTOCOL))
 
 

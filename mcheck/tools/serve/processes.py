@@ -106,7 +106,7 @@ class Processes:
         self._control.sendall(data[sent:])
 
     def _keep(self, found: tuple[Collection[object], Collection[object]]) -> None:
-        """Hand answers and compiled kinds of events to the process that forks, for the next requests."""
+        """Hand answers and what was compiled to the process that forks, for the next requests."""
         if any(found):
             data = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
             with suppress(OSError):
