@@ -71,6 +71,9 @@ def test_the_answer_is_that_of_all_orders(before: str) -> None:
 def test_counts_that_nothing_releases_are_not_run_in_every_order() -> None:
     """Without the fence before them the thread that acquires later adds in any order, with it in all of them."""
     with processor_time():
-        few, many = (check(parse(last_block(b), "last.litmus"), MODEL, timeout=60) for b in ("", "fence.acq_rel.gpu;"))
+        few, many = (
+            check(parse(last_block(b), "last.litmus"), MODEL, timeout=60, passes=passes_without(("weakened-accesses",)))
+            for b in ("", "fence.acq_rel.gpu;")
+        )
     assert (few.verdict, many.verdict) == ("proved", "proved")
     assert few.executions < many.executions
