@@ -334,4 +334,4 @@ def test_conditions_are_checked_of_a_few_clusters_first(monkeypatch: pytest.Monk
     assert set(executed) <= {(0, 0, 0), (1, 0, 0), (149, 0, 0)}
     executed.clear()
     assert answer(Plan(clusters=LARGE)) == (Verdict.PROVED, "")
-    assert len(executed) == 2 * LARGE
+    assert len(executed) <= 2 * LARGE
