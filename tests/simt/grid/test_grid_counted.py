@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from random import Random
@@ -78,6 +79,18 @@ WRONG = {
     ),
 }  # fmt: skip
 
+EARLY = {
+    "a counter that starts at one": Plan(initial=1),
+    "the last but one": Plan(ask="sub.u32 %r14, %r3, 2;\nsetp.eq.u32 %p, %r6, %r14;"),
+    "each CTA asks for its own number": Plan(ask="setp.eq.u32 %p, %r6, %r1;"),
+    "the first": Plan(ask="setp.eq.u32 %p, %r6, 0;"),
+    "tiles that overlap": Plan(store="st.global.u32 [%a6+4], 1;\nst.global.u32 [%a6], 1;", size=64),
+    "a word for all": Plan(store="st.global.u32 [%a1], 1;", threads=1),
+    "a look at the data before": Plan(more=("ld.global.u32 %r17, [%a1];",)),
+    "a look at one tile before": Plan(early=("ld.global.u32 %r15, [%a1+40];",)),
+}  # fmt: skip
+"""Grids in which clusters conflict before all have counted themselves."""
+
 REFUSED = {
     "a CTA that does not count itself": (Plan(skipped=1), "a cluster does not count itself exactly once"),
     "an atomic of the CTA": (
@@ -101,20 +114,7 @@ REFUSED = {
         Plan(count="atom.relaxed.gpu.global.add.u32 %r6, [%a3], 1;\natom.relaxed.gpu.global.add.u32 %r6, [%a4], 1;"),
         "control depends on values that other threads write",
     ),
-    "a counter that starts at one": (
-        Plan(initial=1), "a cluster asks more of the number it drew than whether it is the last",
-    ),
     "a counter that overflows": (Plan(initial=0xFFFFFFFA), "the counter may overflow"),
-    "the last but one": (
-        Plan(ask="sub.u32 %r14, %r3, 2;\nsetp.eq.u32 %p, %r6, %r14;"),
-        "a cluster asks more of the number it drew than whether it is the last",
-    ),
-    "each CTA asks for its own number": (
-        Plan(ask="setp.eq.u32 %p, %r6, %r1;"), "a cluster asks more of the number it drew than whether it is the last",
-    ),
-    "the first": (
-        Plan(ask="setp.eq.u32 %p, %r6, 0;"), "a cluster asks more of the number it drew than whether it is the last",
-    ),
     "a ticket": (
         Plan(by_number=True, more=("mul.wide.u32 %a9, %r6, 4;", "add.s64 %a9, %a9, %a2;", "st.global.u32 [%a9], 1;")),
         "'mul.wide.u32 %a9, %r6, 4' uses the number that is drawn",
@@ -135,22 +135,8 @@ REFUSED = {
         "the counter is accessed otherwise than by one atomic of each cluster",
     ),
     "one element too far": (Plan(offset=4), "an access may leave its buffer"),
-    "tiles that overlap": (
-        Plan(store="st.global.u32 [%a6+4], 1;\nst.global.u32 [%a6], 1;", size=64),
-        "two clusters conflict before the last one has counted itself",
-    ),
-    "a word for all": (
-        Plan(store="st.global.u32 [%a1], 1;", threads=1),
-        "two clusters conflict before the last one has counted itself",
-    ),
     "sums by atomics": (
         Plan(store="red.global.add.u32 [%a1], 1;"), "clusters also share words by strong accesses or atomics",
-    ),
-    "a look at the data before": (
-        Plan(more=("ld.global.u32 %r17, [%a1];",)), "two clusters conflict before the last one has counted itself",
-    ),
-    "a look at one tile before": (
-        Plan(early=("ld.global.u32 %r15, [%a1+40];",)), "two clusters conflict before the last one has counted itself",
     ),
     "a load of one tile through the non-coherent cache": (
         Plan(threads=1, tail=("ld.global.nc.u32 %r18, [%a1+28];",)), "the pair is left open",
@@ -198,6 +184,14 @@ def test_pairs_find_the_error_of_a_wrong_grid(name: str) -> None:
 
 
 @pytest.mark.daily(days=4)
+@pytest.mark.parametrize("name", EARLY)
+def test_clusters_that_go_on_before_all_have_counted_themselves_are_found(name: str) -> None:
+    plan = EARLY[name]
+    given = replace(plan, clusters=LARGE, size=plan.size and 4 * LARGE * plan.threads + 4)
+    assert answer(given) == (Verdict.FINDING, "")
+
+
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
     plan, why = REFUSED[name]
@@ -242,11 +236,11 @@ def test_the_race_of_a_pair_is_found_in_a_large_grid() -> None:
 
 @pytest.mark.daily(days=4, least=0)
 def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> None:
-    plan = Plan(clusters=11, initial=1)
+    plan = replace(REFUSED["a ticket"][0], clusters=11)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
-    said = "reduce to pairs of them: a cluster asks more of the number it drew than whether it is the last"
-    assert said in (found.reason or "")
+    said = "reduce to pairs of them: .*'mul.wide.u32 %a9, %r6, 4' uses the number that is drawn"
+    assert re.search(said, found.reason or "")
 
 
 # --- its time -------------------------------------------------------------------------------------------------------
@@ -301,7 +295,7 @@ def test_the_load_of_the_machine_changes_no_answer(clusters: int) -> None:
 
 def test_groups_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 0.01)
-    plan = Plan(clusters=3, initial=1)
+    plan = replace(REFUSED["a number that is cut"][0], clusters=3)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
     assert "following clusters together takes more than 0.01 s" in (found.reason or "")
@@ -334,10 +328,10 @@ def test_conditions_are_checked_of_a_few_clusters_first(monkeypatch: pytest.Monk
         return execute_counted(*given)
 
     monkeypatch.setattr(counted_grid, "execute_counted", execute)
-    plan, why = REFUSED["a look at the data before"]
+    plan, why = REFUSED["sums by atomics"]
     large = replace(plan, clusters=150)
     assert answer(large) == (None, why)
-    assert set(executed) == {(0, 0, 0), (1, 0, 0), (149, 0, 0)}
+    assert set(executed) <= {(0, 0, 0), (1, 0, 0), (149, 0, 0)}
     executed.clear()
     assert answer(Plan(clusters=LARGE)) == (Verdict.PROVED, "")
-    assert len(executed) == 2 * LARGE
+    assert len(executed) <= 2 * LARGE

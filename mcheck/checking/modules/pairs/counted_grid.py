@@ -39,17 +39,23 @@ Where the counter is another word for other tiles, all this is said of the clust
 (``mcheck.checking.modules.closed_boxes``).
 
 What is found in a pair is real: the other clusters may all have counted themselves before, and nobody waits for them.
+
+Where a cluster goes on with a number k before the last one, which breaks 3 or 4, nothing is proved. But if it conflicts
+then with what another one does, these two are followed with the counter at k. What is found there is real as well:
+k - c others may have counted themselves before, and the rest afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from math import prod
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
+from mcheck.base.errors import Span
 from mcheck.base.progress import Level, note
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -57,8 +63,9 @@ from mcheck.checking.modules.pairs.cluster_pairs import each_pair, join_pairs, o
 from mcheck.checking.modules.pairs.executed_alone import TRIES, Written, given_and_written, within_one_cluster
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.simt.grid.counters.count_uses import ASKS_MORE
 from mcheck.simt.grid.counters.counted_clusters import Counted, execute_counted
-from mcheck.simt.grid.counters.counted_conflicts import Pair, check_apart, choose_pairs
+from mcheck.simt.grid.counters.counted_conflicts import MeetEarly, Pair, check_apart, choose_pairs, find_early_pairs
 from mcheck.simt.grid.counters.grid_counter import find_counter
 from mcheck.simt.grid.pairs.class_executions import ClassExecutions, MakeWatch
 from mcheck.simt.grid.pairs.conflicts import Side
@@ -68,9 +75,24 @@ from mcheck.simt.grid.pairs.reduction import NOT_RESIDENT, NotReducible, cluster
 LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on"
 ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have"
 IN_BOXES = ", in each box of the grid in a word of its own"
+MAX_EARLY = 4
+"""The number of pairs that are followed of which one goes on early."""
 
 FollowPair = Callable[[Launch, Limit], Answer | None]
 """Follows the clusters of a launch together, whose others keep apart; ``None`` if some wait may be for others."""
+
+
+class _GoesOnEarly(NotReducible):
+    """Two clusters conflict before the last one has counted itself, or one asks for a number before the last one.
+    ``pairs`` are clusters that may conflict then, each with the number that one of them draws; asking for them raises
+    ``NotReducible``.
+    """
+
+    def __init__(
+        self, why: str, span: Span | None, launch: Launch, counter: KnownWord, pairs: Iterator[tuple[Pair, int]]
+    ) -> None:
+        super().__init__(why, span)
+        self.launch, self.counter, self.pairs = launch, counter, pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +124,16 @@ def _find_pairs(module: Module, launch: Launch, counter: KnownWord, limit: Limit
     shapes: dict[object, int] = {}
     checked: set[tuple[int, bool]] = set()
 
-    def run(number: int, watch: MakeWatch | None, *, last: bool) -> Counted:
+    def run(number: int, watch: MakeWatch | None, *, drawn: int) -> Counted:
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
-        drawn = counter.first + len(clusters) - 1 if last else counter.first
         with within_one_cluster(limit) as within:
             return execute_counted(module, launch, clusters[number], counter, drawn, shapes, within, watch)
 
-    executions = [ClassExecutions(module, launch, clusters, partial(run, last=last)) for last in (False, True)]
+    executions = [
+        ClassExecutions(module, launch, clusters, partial(run, drawn=drawn))
+        for drawn in (counter.first, counter.first + len(clusters) - 1)
+    ]
 
     def execute(number: int, *, last: bool) -> Counted:
         found = executions[last][number]
@@ -124,11 +148,27 @@ def _find_pairs(module: Module, launch: Launch, counter: KnownWord, limit: Limit
     if waits and not launch.cooperative:
         raise NotReducible(NOT_RESIDENT)
 
+    def find_early() -> Iterator[tuple[Pair, int]]:
+        alone = [execute(k, last=False) for k in range(len(clusters))]
+        if any(one.waits for one in alone):
+            return
+        before = Side(alone)
+        for number, one in enumerate(alone):
+            for drawn in (counter.first, *one.otherwise):
+                early = one if drawn == counter.first else run(number, None, drawn=drawn)
+                for pair in find_early_pairs(before, number, early, counter, limit):
+                    yield pair, drawn
+
     def choose(numbers: Sequence[int]) -> tuple[Pair, ...]:
         alone = [] if waits else [execute(k, last=False) for k in numbers]
+        if any(one.otherwise for one in alone):
+            raise _GoesOnEarly(ASKS_MORE, None, launch, counter, find_early())
         before = Side(alone) if alone else None
-        if before is not None:
-            check_apart(before, counter, limit)
+        try:
+            if before is not None:
+                check_apart(before, counter, limit)
+        except MeetEarly as error:
+            raise _GoesOnEarly(error.why, error.span, launch, counter, find_early()) from None
         ends = [execute(k, last=True) for k in numbers]
         last = Side(ends)
         if any(one.waits is not waits for one in (*alone, *ends)):
@@ -150,7 +190,13 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
     total, count = prod(launch.cluster_counts), len(clusters_of(launch))
     if count < 2:
         return None
-    found = find_representatives(module, launch, limit)
+    try:
+        found = find_representatives(module, launch, limit)
+    except _GoesOnEarly as early:
+        two = _answer_early(early, follow, total, limit)
+        if two is None:
+            raise
+        return two
     given = with_value(found.launch, found.counter, found.counter.first + count - 2)
     answers: list[Answer] = []
     for pair in each_pair(found.pairs):
@@ -164,3 +210,15 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
     said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(count, found.counter.name)
     said += IN_BOXES if is_box(launch) else ""
     return join_pairs(answers, total, said)
+
+
+def _answer_early(found: _GoesOnEarly, follow: FollowPair, total: int, limit: Limit) -> Answer | None:
+    """The answer from two clusters of which one goes on early, if there is an error."""
+    try:
+        for pair, drawn in islice(found.pairs, MAX_EARLY):
+            one = follow(replace(with_value(found.launch, found.counter, drawn), group=pair), limit)
+            if one is not None and any(f.severity == "error" for f in one.findings):
+                return of_two_clusters(one, total)
+    except (NotReducible, Written):
+        pass
+    return None

@@ -1,7 +1,7 @@
 """What a cluster does with the number that it draws: whether it only compares it, and with what.
 
-The number is followed through moves, additions of constants, shared memory and shuffles, a lane and a byte of shared
-memory at a time; more may be taken for it than is. Any other use is noted. The comparisons are kept with their
+The number is followed through moves, additions, shared memory and shuffles, a lane and a byte of shared memory at a
+time; more may be taken for it than is. Any other use is noted. The comparisons are kept with their
 operands, so that their results are known for every other number that the cluster might have drawn; one with what a
 strong load returns is another use, for that may differ, and a thread may wait by it. A number in memory may be
 overwritten as a whole, but not in part or by an atomic: what is left need not grow with the number. Behind a weak store
@@ -36,6 +36,7 @@ Indices = NDArray[np.int64]
 Varies = Callable[[Unit, ptx.Operand, Fetch, Indices], bool]
 SIGNED = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
+ASKS_MORE = "a cluster asks more of the number it drew than whether it is the last"
 CHANGES = (Kind.STORE, Kind.ATOMIC, Kind.REDUCTION)
 EQUAL = {"eq": np.equal, "ne": np.not_equal}
 
@@ -107,7 +108,7 @@ class CountUses:
             raise NotReducible(*self.misuse)
         for one in self.comparisons:
             if {one.bits} != set(bits) or len(set(one.results(0, np.arange(count - 1)).tolist())) > 1:
-                raise NotReducible("a cluster asks more of the number it drew than whether it is the last")
+                raise NotReducible(ASKS_MORE)
 
     def _watched(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
         guard = statement.guard
@@ -158,8 +159,8 @@ class CountUses:
             match statement.kind:
                 case Kind.COMPARISON:
                     return self._comparison(unit, statement)
-                case Kind.MOVE | Kind.ARITHMETIC if self._keeps_number(statement):
-                    return self._everywhere
+                case Kind.MOVE | Kind.ARITHMETIC if _is_plain(statement):
+                    return self._sum(unit, statement)
                 case Kind.LOAD:
                     return self._load(unit, statement)
                 case Kind.STORE:
@@ -182,26 +183,26 @@ class CountUses:
     def _nowhere(self) -> Mask:
         return np.zeros(self.compiler.lanes.count, np.bool_)
 
-    def _everywhere(self, lanes: Indices) -> Mask:
-        return self._in(lanes)
-
     def _is_counted(self, unit: Unit, operand: ptx.Operand, lanes: Indices) -> bool:
         return any(self.counted[unit.frame + r.index][lanes].any() for r in operand_registers(operand))
 
-    @staticmethod
-    def _keeps_number(statement: ptx.Statement) -> bool:
-        """Whether the result grows with the number as its operand does: a move, or the addition of a constant."""
-        opcode, operands = statement.opcode, statement.operands
-        if (
-            not all(isinstance(o, ptx.Register | ptx.Immediate) for o in operands)
-            or opcode.type[0] not in "bus"
-            or is_packed(opcode.type)
-        ):
-            return False
-        plain = len(opcode.parts) == 2 and isinstance(operands[1], ptx.Register)
-        if opcode.name == "mov":
-            return plain and len(operands) == 2
-        return opcode.name in ("add", "sub") and plain and isinstance(operands[2], ptx.Immediate)
+    def _sum(self, unit: Unit, statement: ptx.Statement) -> Callable[[Indices], Mask]:
+        """A move, or an addition of what does not depend on the number: the result grows as the number does."""
+        sources = statement.operands[1:]
+        fetches: list[Fetch] = [self.compiler.fetch(unit, o) for o in sources]
+        shared = self._shared_registers(unit.function)
+        differs = [not shared.isdisjoint(operand_registers(o)) for o in sources]
+
+        def before(lanes: Indices) -> Mask:
+            counted = [self._is_counted(unit, o, lanes) for o in sources]
+            rest = [k for k, one in enumerate(counted) if not one]
+            varies = any(differs[k] for k in rest)
+            if self.varies is not None:
+                varies |= any(self.varies(unit, sources[k], fetches[k], lanes) for k in rest)
+            falls = statement.opcode.name == "sub" and not counted[0]
+            return self._other_use(statement, lanes) if varies or falls or sum(counted) != 1 else self._in(lanes)
+
+        return before
 
     def _comparison(self, unit: Unit, statement: ptx.Statement) -> Callable[[Indices], Mask]:
         opcode = statement.opcode
@@ -325,3 +326,12 @@ class CountUses:
             return np.isin(np.arange(self.compiler.lanes.count) // WARP, warps)
 
         return before
+
+
+def _is_plain(statement: ptx.Statement) -> bool:
+    """Whether an instruction is a move, or an addition of two whole numbers."""
+    opcode, operands = statement.opcode, statement.operands
+    if not all(isinstance(o, ptx.Register | ptx.Immediate) for o in operands) or len(opcode.parts) != 2:
+        return False
+    count = {"mov": 2, "add": 3, "sub": 3}.get(opcode.name)
+    return len(operands) == count and opcode.type[0] in "bus" and not is_packed(opcode.type)

@@ -22,7 +22,7 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
-from mcheck.simt.grid.counters.count_uses import CountUses
+from mcheck.simt.grid.counters.count_uses import ASKS_MORE, CountUses
 from mcheck.simt.grid.counters.grid_counter import COUNTED_TYPES, is_count
 from mcheck.simt.grid.pairs.class_executions import Both, MakeWatch
 from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
@@ -42,11 +42,13 @@ class Counted(Execution):
     """Whether it waits until all have counted themselves."""
     left: int | None
     """What the counter holds in the end if it is the last one; ``None`` if that is not known."""
+    otherwise: tuple[int, ...] = ()
+    """Numbers before the last one with which it does something else: one for each results of its comparisons."""
 
     @property
     def alike(self) -> object:
         """What is the same in two clusters that do the same but for the places of weak accesses."""
-        return self.shape, self.waits, self.left
+        return self.shape, self.waits, self.left, self.otherwise
 
 
 # --- executions -----------------------------------------------------------------------------------------------------
@@ -56,9 +58,8 @@ def execute_counted(
     module: Module, launch: Launch, cluster: Coordinates, counter: KnownWord, drawn: int, shapes: dict[object, int],
     limit: Limit, grid: MakeWatch | None = None,
 ) -> Counted:  # fmt: skip
-    """What a cluster does if the counter holds ``drawn`` when it counts itself. Unless that is the last number, it does
-    the same for all numbers but the last. ``shapes`` numbers operations; with a ``grid`` the cluster stands for its
-    class. Raises ``NotReducible``.
+    """What a cluster does if the counter holds ``drawn`` when it counts itself. ``shapes`` numbers operations; with a
+    ``grid`` the cluster stands for its class. Raises ``NotReducible``.
     """
     one = replace(with_value(launch, counter, drawn), group=(cluster,))
     runner, executed, watch = follow_only_path(module, one, limit, lambda: _watch(grid))
@@ -68,15 +69,26 @@ def execute_counted(
     if uses.misuse is not None:
         raise NotReducible(*uses.misuse)
     last = counter.first + len(clusters_of(launch)) - 1
-    others = np.arange(counter.first, last)
-    for c in uses.comparisons if drawn != last else ():
-        if c.bits != 8 * counter.size or len(set(c.results(drawn, others).tolist())) > 1:
-            raise NotReducible("a cluster asks more of the number it drew than whether it is the last")
+    if any(c.bits != 8 * counter.size for c in uses.comparisons):
+        raise NotReducible(ASKS_MORE)
     trace = runner.cluster_trace(executed, whole=True)
     made = _execution(cluster, trace, runner.places, counter, last, drawn == last, shapes)
     if made.waits and uses.is_drawn:
         raise NotReducible("clusters both wait for the counter and ask for the number drawn")
+    made.otherwise = _unlike(uses, drawn, range(counter.first, last)) if drawn != last else ()
     return made
+
+
+def _unlike(uses: CountUses, drawn: int, others: range) -> tuple[int, ...]:
+    """Those of these numbers of which comparisons have other results than of that which is drawn: the first of each
+    results.
+    """
+    if not uses.comparisons:
+        return ()
+    numbers = np.array([drawn, *others])
+    results = np.stack([c.results(drawn, numbers) for c in uses.comparisons])
+    _, firsts = np.unique(results, axis=1, return_index=True)
+    return tuple(numbers[sorted(firsts)][1:].tolist())
 
 
 def _watch(make: MakeWatch | None) -> Both[CountUses]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mcheck.base.budget import Limit
 from mcheck.frontend.ptx.launch import Extent as Coordinates
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
+from mcheck.simt.grid.pairs.cluster_accesses import Execution, Numbers
 from mcheck.simt.grid.pairs.conflicts import (
     ALL,
     Kind,
@@ -25,6 +25,10 @@ from mcheck.simt.grid.pairs.reduction import NotReducible
 Pair = tuple[Coordinates, Coordinates]
 
 
+class MeetEarly(NotReducible):
+    """Two clusters conflict that are not last."""
+
+
 def between_clusters(x: Table, y: Table, counter: KnownWord, limit: Limit, *, waits: bool) -> tuple[Numbers, Numbers]:
     """Those of different clusters, without the atomics that count, and the waits for them."""
     mine, theirs = meetings(x, y, limit)
@@ -39,13 +43,11 @@ def between_clusters(x: Table, y: Table, counter: KnownWord, limit: Limit, *, wa
 
 
 def check_apart(side: Side, counter: KnownWord, limit: Limit) -> None:
-    """Check that no two clusters that are not last conflict. Raises ``NotReducible``."""
+    """Check that no two clusters that are not last conflict. Raises ``MeetEarly``, and ``NotReducible``."""
     table = tabulate(side)
     mine, _ = between_clusters(table, table, counter, limit, waits=False)
     if len(mine):
-        raise NotReducible(
-            "two clusters conflict before the last one has counted itself", span_of(side, table, mine[0])
-        )
+        raise MeetEarly("two clusters conflict before the last one has counted itself", span_of(side, table, mine[0]))
 
 
 def choose_pairs(before: Side, last: Side, counter: KnownWord, limit: Limit, *, waits: bool) -> list[Pair]:
@@ -73,6 +75,16 @@ def choose_pairs(before: Side, last: Side, counter: KnownWord, limit: Limit, *, 
         return shown
 
     return cover_kinds(wanted, show)
+
+
+def find_early_pairs(before: Side, number: int, early: Execution, counter: KnownWord, limit: Limit) -> Iterator[Pair]:
+    """Pairs of clusters in which one conflicts with what that of a number does ``early``, before the last one has
+    counted itself: a pair for each kind of conflict. Raises ``NotReducible``.
+    """
+    after = Side([early if k == number else one for k, one in enumerate(before.executions)])
+    x, y = tabulate(before), tabulate(after, [number])
+    for _, row, other in _kinds_between(x, y, counter, limit, waits=False):
+        yield _witness(before, after, x, y, row, other)
 
 
 def _kinds_between(

@@ -41,7 +41,7 @@ from mcheck.semantics.tensor_map import bounding_box, element_size, is_im2col, s
 from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
-from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.grid.footprints.access_placement import DEPENDS, AccessKind, AccessPlacement, group_by_slopes
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS
 from mcheck.simt.grid.footprints.class_names import are_merged_alike
@@ -237,9 +237,11 @@ class AccessRecorder(AccessPlacement):
             if not weak:
                 self.pin((*based, *given), lanes, differs, statement.span)
             spaces = self.memories_at(possible, fetch, lanes)
-            if told or self.may_differ(given) or (private and self.may_differ(based)):
+            moves = told or (private and self.may_differ(based))
+            if moves or self.may_differ(given):
                 self.tainted_memory |= spaces
-                needed = code.stores_needed and not self.executes_alone and self._is_any_known(sources, lanes)
+                others = lanes if moves else lanes[self._any_differs(given, lanes)]
+                needed = code.stores_needed and not self.executes_alone and self._is_any_known(sources, others)
                 if not own and (not weak or needed):
                     self.space.isolate(differs, statement.span)
             elif self.executes_alone and self.may_differ(based):
@@ -289,6 +291,11 @@ class AccessRecorder(AccessPlacement):
     def merges_alike(self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word]) -> bool:
         """Whether lanes that store one value to one place do so in every cluster of the class."""
         return are_merged_alike(at, numbers, qualities, names)
+
+    def _any_differs(self, rows: list[int], lanes: Indices) -> Mask:
+        """The lanes in which one of these registers may be another one in other clusters."""
+        found: Mask = np.logical_or.reduce([self.conditions(row, lanes) != ALWAYS for row in rows])
+        return found
 
     def _is_any_known(self, sources: list[Fetch], lanes: Indices) -> bool:
         """Whether all items of a value that is stored are known in some lane: an unknown one may be any, so what other
