@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,6 +14,7 @@ from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
 from mcheck.proofs.translation import is_translation
+from mcheck.tools.cli.main import main
 
 MODEL = load_model("ptx-9.0")
 SIZE = 256
@@ -143,3 +146,20 @@ def test_translated_programs_have_the_same_answer(seed: int) -> None:
     for two in (other, moved(edited(code, random), distances)):
         if is_translation(one, two):
             assert told(one) == told(two)
+
+
+# --- the clusters of a launch -----------------------------------------------------------------------------------------
+
+PRODUCT = Path(__file__).parents[1] / "simt" / "corpus" / "triton" / "matmul_persistent_sm90.ptx"
+"""Its launch is in the file beside it; its clusters are of two classes."""
+
+
+def test_clusters_of_a_launch_share_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[int, int]] = []
+    for options in ([], ["--without", "translated-programs"]):
+        code = main(["check", str(PRODUCT), "--format", "json", *options])
+        (result,) = json.loads(capsys.readouterr().out)["results"]
+        told.append((code, result["executions"]))
+    (code, fewer), (same, more) = told
+    assert code == same == 0
+    assert fewer < more
