@@ -13,10 +13,9 @@ from mcheck.base.errors import Span
 from mcheck.base.phrase import Phrase, Thing, capital, join, say
 from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
-from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes
+from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes, suggest_byte_count
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
-from mcheck.engines.protocol.operations.byte_counts import suggest_byte_count
 from mcheck.engines.protocol.operations.wgmma import GROUPS
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem

@@ -14,14 +14,13 @@ from mcheck.answers.advice.graph import site_of
 from mcheck.base.phrase import Phrase, Site, join, say
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
-from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes
+from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes, suggest_byte_count
 from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
-from mcheck.engines.protocol.operations.byte_counts import suggest_byte_count
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.phase_deferral import note_deferrable
 from mcheck.engines.protocol.state.agent import Agent
