@@ -169,8 +169,7 @@ def _slot_is_never_freed(cause: Bug, effect: Bug) -> bool:
     frees a slot may not go on to the next one either.
     """
     first, second = effect[0].accesses[0], effect[0].accesses[-1]
-    filled = tuple((span.path, span.line) for span in first.source) or first.line
-    return (first.access, second.access) == ("write", "read") and filled in _places_said(cause[0])
+    return (first.access, second.access) == ("write", "read") and _place_of(first) in _places_said(cause[0])
 
 
 def _waits_twice(cause: Bug, effect: Bug) -> bool:
@@ -187,8 +186,12 @@ def _same_product(cause: Bug, effect: Bug) -> bool:
     if not any(isinstance(step, Insert) and step.waits for step in all_steps(cause[0].fixes)):
         return False
     made = _places_of(effect[0], sites(effect[0].said))
-    ends = {tuple((span.path, span.line) for span in a.source) or a.line for f in cause for a in f.accesses}
-    return not ends.isdisjoint(made)
+    return not made.isdisjoint(_place_of(a) for f in cause for a in f.accesses)
+
+
+def _place_of(access: Access) -> object:
+    """The source place of an access, as those of the lines that a finding mentions are told."""
+    return tuple((span.path, span.line) for span in access.source) or access.line
 
 
 def _places_said(finding: Finding) -> set[object]:

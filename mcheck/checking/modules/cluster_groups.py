@@ -33,7 +33,6 @@ from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.footprints.grid_classes import (
     Clash,
     Incomparable,
@@ -44,7 +43,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
 )
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
-from mcheck.simt.grid.pairs.reduction import NotReducible
+from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters
 from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_TOGETHER = 8
@@ -333,11 +332,6 @@ def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
     if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
         return False
     return not cancels_clusters(module)
-
-
-def cancels_clusters(module: Module) -> bool:
-    """Whether a cluster can take the place of another one (9.7.13.17)."""
-    return any(s.kind in CANCELS for f in module.functions.values() for s in f.body)
 
 
 def closed_boxes(launch: Launch) -> list[Extent]:

@@ -25,7 +25,6 @@ from mcheck.checking.modules.cluster_groups import (
     MAX_THREADS,
     MAX_TOGETHER,
     TOGETHER,
-    cancels_clusters,
     says_something,
 )
 from mcheck.checking.modules.followed_clusters import Followed
@@ -36,6 +35,7 @@ from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Extent, Launch, Map
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.module_copies import copy_name, with_copy
+from mcheck.simt.grid.pairs.reduction import cancels_clusters
 
 MOST_REASONS = 4
 """The maximum number of pairs of accesses that a reason lists."""

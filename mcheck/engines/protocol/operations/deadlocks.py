@@ -44,13 +44,16 @@ class StuckGroup:
 
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
-    every, roots = _causes_first(list(_group_stuck(m, stuck)))
-    waits = [_describe_wait(m, group) for group in every[:SHOWN]]
-    if len(every) > SHOWN:
-        waits.append((f"and {len(every) - SHOWN} more",))
-    causes = sorted(every[:roots], key=_waits_at_barrier)
-    idle = [g for g in every[roots:] if _only_waits(g, every)]
-    groups = causes + [g for g in every[roots:] if g not in idle]
+    found = list(_group_stuck(m, stuck))
+    needs = _find_needs(found)
+    roots, needed = find_roots(needs), frozenset[int]().union(*needs)
+    order = sorted(range(len(found)), key=lambda k: k not in roots)  # those first that the others wait for
+    waits = [_describe_wait(m, found[k]) for k in order[:SHOWN]]
+    if len(order) > SHOWN:
+        waits.append((f"and {len(order) - SHOWN} more",))
+    causes = sorted((found[k] for k in order if k in roots), key=_waits_at_barrier)
+    idle = {k for k in order if k not in roots and k not in needed and _waits_at_barrier(found[k])}
+    groups = causes + [found[k] for k in order if k not in roots and k not in idle]
     code = max(g.code for g in causes)  # whatever the order of the roles
     told = [(*_suggest_fix(m, g), _has_begun(g)) for g in causes]
     near = any(missed or begun for _, missed, begun in told)
@@ -62,7 +65,7 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     return Problem(
         code,
         say("wait forever: {}", join(waits, "; ", "; ")),
-        tuple(_describe_access(m, g.agents[0], g.op) for g in groups + idle),
+        tuple(_describe_access(m, g.agents[0], g.op) for g in (*groups, *(found[k] for k in order if k in idle))),
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
@@ -72,12 +75,11 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     )
 
 
-def _causes_first(groups: list[StuckGroup]) -> tuple[list[StuckGroup], int]:
-    """The groups, those first that the others wait for, and how many these are."""
+def _find_needs(groups: list[StuckGroup]) -> list[set[int]]:
+    """For each group the others that would let it go on."""
     of = {agent.index: k for k, group in enumerate(groups) for agent in group.agents}
-    needs = [{of[agent.index] for agent in _find_needed(group, groups)} - {k} for k, group in enumerate(groups)]
-    roots = find_roots(needs)
-    return sorted(groups, key=lambda g: groups.index(g) not in roots), len(roots)
+    others = [agent for group in groups for agent in group.agents]
+    return [{of[agent.index] for agent in _find_needed(group, others)} - {k} for k, group in enumerate(groups)]
 
 
 def _waits_at_barrier(group: StuckGroup) -> bool:
@@ -85,16 +87,9 @@ def _waits_at_barrier(group: StuckGroup) -> bool:
     return isinstance(group.agents[0].blocked_on, BarrierState)
 
 
-def _only_waits(group: StuckGroup, groups: list[StuckGroup]) -> bool:
-    """Whether a group waits at a barrier for others, and no other group waits for it."""
-    others = (agent for g in groups if g is not group for agent in _find_needed(g, groups))
-    return _waits_at_barrier(group) and not any(agent in group.agents for agent in others)
-
-
-def _find_needed(group: StuckGroup, groups: list[StuckGroup]) -> list[Agent]:
-    """The stuck agents that would let a group go on: those that a barrier lacks, or that have still to signal."""
+def _find_needed(group: StuckGroup, others: list[Agent]) -> list[Agent]:
+    """Those of the stuck agents that would let a group go on: a barrier lacks them, or they have still to signal."""
     where = group.agents[0].blocked_on
-    others = [agent for g in groups for agent in g.agents]
     if isinstance(where, BarrierState):
         if where.count is None:
             lacking = set(where.members) - set(where.arrived)

@@ -240,7 +240,7 @@ class AccessRecorder(AccessPlacement):
             moves = told or (private and self.may_differ(based))
             if moves or self.may_differ(given):
                 self.tainted_memory |= spaces
-                others = lanes if moves else lanes[self._any_differs(given, lanes)]
+                others = lanes if moves else lanes[np.logical_or.reduce([self.differs(row, lanes) for row in given])]
                 needed = code.stores_needed and not self.executes_alone and self._is_any_known(sources, others)
                 if not own and (not weak or needed):
                     self.space.isolate(differs, statement.span)
@@ -292,9 +292,9 @@ class AccessRecorder(AccessPlacement):
         """Whether lanes that store one value to one place do so in every cluster of the class."""
         return are_merged_alike(at, numbers, qualities, names)
 
-    def _any_differs(self, rows: list[int], lanes: Indices) -> Mask:
-        """The lanes in which one of these registers may be another one in other clusters."""
-        found: Mask = np.logical_or.reduce([self.conditions(row, lanes) != ALWAYS for row in rows])
+    def differs(self, row: int, lanes: Indices) -> Mask:
+        """In which of these lanes a register may hold something else in other clusters."""
+        found: Mask = self.conditions(row, lanes) != ALWAYS
         return found
 
     def _is_any_known(self, sources: list[Fetch], lanes: Indices) -> bool:

@@ -181,11 +181,6 @@ class GridWatch(AccessRecorder):
         value, when = self.value(unit, operand, fetch, lanes)
         return not value.invariant.all() or bool((when != ALWAYS).any())
 
-    def differs(self, row: int, lanes: Indices) -> Mask:
-        """In which of these lanes a register may hold something else in other clusters."""
-        found: Mask = self.conditions(row, lanes) != ALWAYS
-        return found
-
     # --- computations ---------------------------------------------------------------------------------------------
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.isa.kinds import CANCELS
 from mcheck.simt.execution.cluster import Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.grid.footprints.alone_classes import AloneWatch, space_around
@@ -34,7 +33,7 @@ from mcheck.simt.grid.footprints.space import AXES
 from mcheck.simt.grid.launches.launch_accesses import class_symbols
 from mcheck.simt.grid.pairs.cluster_accesses import Execution, Numbers
 from mcheck.simt.grid.pairs.conflicts import APART
-from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, MAX_EXECUTED, NotReducible, is_box
+from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, MAX_EXECUTED, NotReducible, cancels_clusters, is_box
 from mcheck.simt.trace_extraction import Watcher
 
 E = TypeVar("E", bound=Execution)
@@ -81,8 +80,8 @@ class ClassExecutions(Generic[E]):
     """Whether clusters are executed one by one."""
 
     def __post_init__(self) -> None:
-        cancels = any(s.kind in CANCELS for f in self.module.functions.values() for s in f.body)
-        self.apart = cancels or is_box(self.launch) or not self.few < len(self.clusters) <= MAX_CLUSTERS
+        several = self.few < len(self.clusters) <= MAX_CLUSTERS
+        self.apart = cancels_clusters(self.module) or is_box(self.launch) or not several
 
     def __getitem__(self, number: int) -> E:
         """The execution of a cluster. Raises ``NotReducible``, and what ``execute`` raises."""

@@ -8,7 +8,7 @@ from math import prod
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.isa.kinds import Kind
+from mcheck.isa.kinds import CANCELS, Kind
 
 MAX_EXECUTED = 160
 """Maximum number of clusters that are executed one by one."""
@@ -42,6 +42,11 @@ def clusters_of(launch: Launch) -> Sequence[Extent]:
         return launch.executed_clusters
     a, b, c = launch.cluster_counts
     return [(x, y, z) for z in range(c) for y in range(b) for x in range(a)]
+
+
+def cancels_clusters(module: Module) -> bool:
+    """Whether a cluster can take the place of another one (9.7.13.17)."""
+    return any(s.kind in CANCELS for f in module.functions.values() for s in f.body)
 
 
 def check_statements(module: Module) -> None:
