@@ -19,7 +19,7 @@ from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Point
 from mcheck.findings.repair import Edit, whole_insertions
 from mcheck.report.language_words import find_word, is_declared, language_of
-from mcheck.report.source_text import count_shared_calls, place_shown
+from mcheck.report.source_text import depth_of
 
 _COMMENT = re.compile(r"//.*|/\*.*?\*/|#.*")
 _C_ENDS = (";", "{", "}")
@@ -42,8 +42,8 @@ def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, 
     steps = whole_insertions(finding.fixes)
     if not language or not steps:
         return ()
-    shared = count_shared_calls([access.source for access in finding.accesses])
-    places = {one.line: place_shown(one.source, shared, texts) for one in finding.lines}
+    depth = depth_of([access.source for access in finding.accesses], texts)
+    places = {one.line: depth.place(one.source, texts) for one in finding.lines}
     edits = [
         _edit(step.codes, place, places.get(place.site.line), language, texts)
         for step in steps

@@ -72,6 +72,17 @@ ANNOUNCED = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;"
 ARRIVE = "  mbarrier.arrive.shared::cta.b64 _, [full];\n"
 
 
+def test_a_first_wait_for_parity_1_is_named_where_another_thread_announces_the_bytes() -> None:
+    """Compilers may choose one thread to announce, and another one to copy. The reader then misses phase 0 for good."""
+    announce, copy = (f"{line}\n" for line in COPY.splitlines())
+    reader = f"}}\nQ@cta 0 {{\n  bar.sync 0;\n  bar.sync 1;\n{WAIT.format('full', 1)}{READ}}}\n"
+    issuer = f"}}\nR@cta 0 {{\n  bar.sync 0;\n  bar.sync 1;\n{copy}"
+    found = races(f"{HEAD}{announce}  bar.sync 1;\n{issuer}{reader}")
+    early = [f for f in found if "waits for the phase before the first one of full@0" in f.message]
+    assert early
+    assert early[0].missing.startswith("Wait for parity 0 instead of 1 of full@0 at line")
+
+
 def test_a_wait_for_the_second_phase_is_no_early_one() -> None:
     """The first phase is over without a copy, the second one too where no bytes are announced."""
     reader = f"}}\nQ@cta 0 {{\n  bar.sync 0;\n{WAIT.format('full', 1)}{READ}}}\n"
