@@ -258,7 +258,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         return advise(said, now, bytes_, describe_bytes(bar) or _ALL_BYTES, phases=(Phase(name, state.phase),)), False
     if state.pending < state.expected:
         came = f"got {state.expected - state.pending} of {state.expected} arrivals"
-        correct = "correct the count of its init, or let the others arrive"
+        correct = say("correct the count of {}, or let the others arrive", _init_of(m, bar))
         fix = advise("{} {}: {}", capital(now), came, correct, phases=(Phase(name, state.phase),))
         return fix.noted(_explain_missing_bytes(bar), counted), False
     if state.phase == 0 and parity == 0 and bar.received_bytes:
@@ -281,6 +281,13 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
 
 
 _ALL_BYTES = "expect as many bytes as the copies complete"
+
+
+def _init_of(m: Machine, bar: Mbarrier) -> Phrase:
+    """The init of an mbarrier, with its place if it has been executed."""
+    inits = (e.op for e in m.trace if isinstance(e.op, ops.MbarrierInit) and e.op.address == Const(bar.address))
+    init = next(inits, None)
+    return ("its init",) if init is None else say("its init at {}", site_of(init))
 
 
 def _phase(number: int, name: Thing, word: str = "Phase") -> Phrase:
