@@ -412,3 +412,30 @@ def test_of_two_mbarriers_that_nobody_waits_for_neither_is_asked_for() -> None:
     found = check_case(Case("t.litmus", text=text), Settings(engine="protocol"), Options()).findings
     assert [f.code for f in found if f.code == "RACE003"]
     assert not any("nobody waits" in f.missing for f in found)
+
+
+SLOT = """PTX slot
+{ .global .align 16 .b8 src[16]; .shared .align 16 .u32 buf[4]; .shared .b64 full; .shared .b64 empty; }
+Q@cta 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+  ld.shared.u32 r0, [buf];
+  mbarrier.arrive.shared::cta.b64 _, [empty];
+}
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [empty], 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [full];
+}
+"""
+
+
+@pytest.mark.parametrize("change", [("", ""), ("[empty], 1;", "[empty], 2;")])
+def test_of_threads_that_wait_for_each_other_the_wait_with_a_remedy_comes_first(change: tuple[str, str]) -> None:
+    """Whichever role is the first of the program: P waits with the wrong parity, for whatever count."""
+    (stuck,) = check_case(Case("slot.litmus", text=SLOT.replace(*change)), Settings(), Options()).findings
+    assert [access.thread for access in stuck.accesses] == ["P", "Q"]
+    assert stuck.missing.startswith("Nothing arrived on empty@0: a wait for a slot that is free from the start begins")
