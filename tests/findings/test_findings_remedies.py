@@ -33,7 +33,7 @@ COMMIT = "cp.async.bulk.commit_group;"
         (
             COMMIT,
             " 1",
-            "Execute cp.async.bulk.wait_group 0 before line 9. The wait at line 8 leaves the latest group pending",
+            "Execute cp.async.bulk.wait_group 0 instead of 1 at line 8. The wait at line 8 leaves the latest group",
         ),
         (
             "",

@@ -11,6 +11,7 @@ from mcheck.answers.advice.async_groups import (
     find_commit,
     find_group_wait,
     find_wait_before_own_access,
+    find_weak_wait,
     has_waited,
     pending_groups_note,
     wait_for_completion,
@@ -54,6 +55,8 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
         return relaxed
     if old.agent == new.agent and (len(g.agents[old.agent].threads) == 1 or isinstance(old.op, ops.Wgmma)):
         group = wait_of_group(g, new.position) if isinstance(wait, Insert) else None
+        if group is not None:
+            group = replace(group, weak=find_weak_wait(g, new.step, new.op))
         return Fix((_placed(group or wait, second),)).noted(pending_groups_note(group.leaves if group else 0))
     issuer = g.name(old.agent)
     if not old.write and new.time[old.agent] < old.step:
@@ -146,7 +149,8 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
         number = g.executions(g.new.agent, g.new.op, g.new.step) + 1
         waited = find_wait_before_own_access(g, number, over)
     if waited is None and over is not None and not has_waited(g, over):
-        wait, released = wait_of_group(g, over) or wait, g.steps[over]
+        released = g.steps[over]
+        wait = replace(wait_of_group(g, over) or wait, weak=find_weak_wait(g, released.step, released.op))
         fix = Fix((_placed(wait, site_of(released.op), Given(Condition.HANDS_OVER)),), instead=instead)
         return fix.noted(pending_groups_note(wait.leaves), explain_late_wait(g, released.pc))
     waited = waited or find_group_wait(g)

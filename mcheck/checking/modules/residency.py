@@ -9,6 +9,7 @@ from itertools import combinations, product
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
+from mcheck.base.phrase import Lack
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.followed_clusters import Followed, FollowTogether
@@ -135,12 +136,11 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     ]  # fmt: skip
     accesses = tuple(sorted(stuck.accesses, key=lambda access: not _reads_memory(access)))
     waits = accesses[0]
-    message = (
-        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {' and '.join(resident)} "
-        f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
-    )
+    are = "is" if len(resident) == 1 else "are"
+    why = Lack((f"if only {' and '.join(resident)} {are} resident, no other CTA begins before this wait ends",))
+    said = (f"{waits.thread} waits for {waits.object} until another CTA writes it, but ", why)
     return replace(
-        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=(message,),
+        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=said,
         accesses=accesses, fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip
 
