@@ -106,8 +106,6 @@ class PeriodFinder:
 
     def find(self) -> PeriodicTrace:
         """Find the period; raises ``Aperiodic`` with the obstacle."""
-        if self.make_runner(0).code.stores_decide:
-            raise Aperiodic("control that depends on values stored in memory")
         small, large = self.run_two_numbers()
         marks, step = self.find_loops(small, large)
         problem: Aperiodic | None = None
