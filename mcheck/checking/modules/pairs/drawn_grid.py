@@ -43,6 +43,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.draws.drawn_numbers import find_draws
 from mcheck.simt.grid.draws.given_draws import give_draws, with_any_rounds, with_rounds
+from mcheck.simt.grid.draws.predication import with_guards
 from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, check_apart, find_tiles, watch_rounds
 from mcheck.simt.grid.pairs.known_words import without_contents
 from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, NotReducible, cancels_clusters, is_box
@@ -92,6 +93,8 @@ def answer_drawn(
         or total > MAX_CLUSTERS
     ):
         raise NotReducible("not a grid of few clusters", applies=False)
+    entry = with_guards(module.functions[launch.entry])
+    module = replace(module, functions={**module.functions, launch.entry: entry})
     with within_one_cluster(limit) as within:
         draws = find_draws(module, launch, within)
         alone = without_contents(

@@ -8,7 +8,7 @@ is not followed any more. A last symbol is for what is drawn when no tile is lef
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from math import prod
 from typing import ClassVar
@@ -34,7 +34,6 @@ from mcheck.simt.grid.footprints.class_names import slope_names
 from mcheck.simt.grid.footprints.footprint import ANY, UPDATE, Form
 from mcheck.simt.grid.footprints.grid_classes import (
     ClassAccess,
-    ExactWatch,
     GridClasses,
     Incomparable,
     accesses_of,
@@ -43,7 +42,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
 )
 from mcheck.simt.grid.footprints.regions import Extent
 from mcheck.simt.grid.footprints.space import AXES, MAX_SYMBOLS, Slopes, Space
-from mcheck.simt.grid.footprints.watched_execution import cluster_space, may_signal
+from mcheck.simt.grid.footprints.watched_execution import GridWatch, cluster_space, may_signal
 from mcheck.simt.grid.pairs.only_path import follow_only_path
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.parametric.affine import Slopes as Columns
@@ -51,7 +50,7 @@ from mcheck.simt.parametric.affine import Value
 
 TURNS = 3
 """The symbols of numbers that are drawn one after the other."""
-MAX_NUMBER = (1 << 31) - 1
+MAX_NUMBER = 1 << 30
 """The largest number that may be drawn."""
 LAST = AXES + TURNS
 """The axis of what is drawn when no tile is left."""
@@ -83,7 +82,7 @@ class Tiles:
 
 
 @dataclass(slots=True)
-class RoundWatch(ExactWatch):
+class RoundWatch(GridWatch):
     """The watch on a cluster that is given what it draws."""
 
     executes_alone: ClassVar[bool] = True
@@ -112,7 +111,7 @@ class RoundWatch(ExactWatch):
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the steps: those that give a number begin a round."""
-        out = ExactWatch.instrument(self, compiler, steps)
+        out = GridWatch.instrument(self, compiler, steps)
         for at, statement, unit in self._draws(compiler):
             out[at] = self._round(unit, statement, out[at])
         for _, statement, _ in statements(compiler):
@@ -252,8 +251,8 @@ def check_apart(watch: RoundWatch, tiles: Tiles, draws: Draws, is_conflict: IsCo
             raise NotReducible("part of this box is outside of the tensor", span)
         symbols, numbers = _places(space, tiles, axes)
         for access in accesses_of(footprint, form, symbols, numbers, space):
-            found.accesses.append(access)
-            moves[id(access)] = tuple(_canonical(space, s) for s in form.slopes)
+            found.accesses.append(access if form.sure else replace(access, size=None))
+            moves[id(found.accesses[-1])] = tuple(_canonical(space, s) for s in form.slopes)
     found.accesses.append(_draw(draws, found))
     moves[id(found.accesses[-1])] = ()
     try:
