@@ -26,7 +26,9 @@ such k. Accesses are in bounds and aligned for every number.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from mcheck.answers.result import Answer
@@ -106,28 +108,22 @@ def answer_drawn(
     given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
     watch = watch_rounds(given, alone, tiles, limit)
     check_apart(watch, tiles, draws, is_conflict, limit)
-    answers = _answer_rounds(given.module, alone, tiles.count, follow, every, limit)
-    return (
-        None
-        if answers is None
-        else join_answers(answers, total, SAID.format(total, draws.word.name, tiles.count), together=1)
-    )
+    answers = list(_answer_rounds(given.module, alone, tiles.count, follow, every, limit))
+    said = SAID.format(total, draws.word.name, tiles.count)
+    return join_answers(answers, total, said, together=1)
 
 
 def _answer_rounds(
     module: Module, launch: Launch, count: int, follow: FollowModule, every: FollowModule | None, limit: Limit
-) -> list[Answer] | None:
-    """The answers about a cluster that draws any of the tiles; ``None`` unless each is a proof."""
-    if count > MAX_SINGLE:
+) -> Iterator[Answer]:
+    """Proofs about a cluster that draws any of the tiles. Raises ``NotReducible`` if there is none."""
+    single = count <= MAX_SINGLE
+    for launched in map(partial(with_rounds, launch), range(count + 1)) if single else [with_any_rounds(launch)]:
         note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
-        proved = None if every is None else every(module, with_any_rounds(launch), limit)
-        return None if proved is None or proved.verdict is not Verdict.PROVED else [proved]
-    answers: list[Answer] = []
-    for rounds in range(count + 1):
-        note(Level.CLUSTERS, f"a cluster that draws {rounds} of {count} tiles")
-        one = follow(module, with_rounds(launch, rounds), limit)
-        if one is None or one.verdict is not Verdict.PROVED:
+        ask = follow if single else every
+        given = None if ask is None else ask(module, launched, limit)
+        if given is None or given.verdict is not Verdict.PROVED:
             limit.check()
-            return None
-        answers.append(one)
-    return answers
+            why = given.reasons[0].what if given is not None and given.reasons else "it waits for others"
+            raise NotReducible(f"of a cluster that is given what it draws not all is proved ({why})")
+        yield given

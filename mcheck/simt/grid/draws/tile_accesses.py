@@ -23,6 +23,7 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
@@ -175,7 +176,7 @@ class RoundWatch(GridWatch):
 
 def _only_adds(statement: ptx.Statement) -> bool:
     """Whether an instruction is a reduction that neither releases nor acquires."""
-    return statement.opcode.name == "red" and not statement.opcode.has("release", "acquire", "acq_rel")
+    return statement.kind is Kind.REDUCTION and not statement.opcode.has("release", "acquire", "acq_rel")
 
 
 def axes_of(space: Space, slopes: Sequence[int]) -> frozenset[int]:
