@@ -21,6 +21,7 @@ from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
@@ -34,6 +35,7 @@ from mcheck.simt.grid.draws.given_draws import GivenDraws, give_draws, with_roun
 from mcheck.simt.grid.footprints.class_names import slope_names
 from mcheck.simt.grid.footprints.footprint import ANY, UPDATE, Form
 from mcheck.simt.grid.footprints.grid_classes import (
+    Clash,
     ClassAccess,
     GridClasses,
     Incomparable,
@@ -236,10 +238,32 @@ def watch_rounds(given: GivenDraws, launch: Launch, tiles: Tiles, limit: Limit) 
     return watch
 
 
+@dataclass(slots=True)
+class _Owners(GridClasses):
+    """Accesses whose owners are clusters of the grid and tiles, by their numbers."""
+
+    def coordinates(self, number: int) -> Coordinates:
+        """The number, in the place of coordinates."""
+        return number, 0, 0
+
+
+class TilesMeet(NotReducible):
+    """Two tiles, or clusters, access the same bytes; ``owners``: for each a cluster, or a tile that it has drawn. The
+    same one twice if an access leaves its buffer.
+    """
+
+    def __init__(self, clash: Clash, tiles: Tiles, clusters: int) -> None:
+        super().__init__("rounds or clusters access the same bytes", next((s for s in clash.spans if s), None))
+        self.owners: list[tuple[int | None, int | None]] = []
+        for number, _, _ in (clash.first, clash.second):
+            drawn = number - clusters
+            self.owners.append((number, None) if drawn < 0 else (None, tiles.first + drawn))
+
+
 def check_apart(watch: RoundWatch, tiles: Tiles, draws: Draws, is_conflict: IsConflict, limit: Limit) -> None:
     """Check that rounds with different numbers keep apart, and those of different clusters. Raises ``NotReducible``."""
     footprint, space = watch.footprint, watch.space
-    found = GridClasses(watch.compiler.lanes.launch)
+    found = _Owners(watch.compiler.lanes.launch)
     moves: dict[int, object] = {}
     for form in footprint.beginnings:
         span = next(iter(footprint.beginnings[form]))
@@ -258,7 +282,7 @@ def check_apart(watch: RoundWatch, tiles: Tiles, draws: Draws, is_conflict: IsCo
     moves[id(found.accesses[-1])] = ()
     try:
         for clash in find_clashes(found, is_conflict, limit):
-            raise NotReducible("rounds or clusters access the same bytes", next((s for s in clash.spans if s), None))
+            raise TilesMeet(clash, tiles, prod(found.launch.cluster_counts))
         for one, other in combinations_with_replacement(found.accesses, 2):
             a, b = one.form, other.form
             if a.buffer != b.buffer or moves[id(one)] == moves[id(other)] or not is_conflict(a, b):
