@@ -14,11 +14,12 @@ from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reas
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.cluster_groups import OPEN, answer_together
+from mcheck.checking.modules.cluster_groups import OPEN, answer_together, with_reason
 from mcheck.checking.modules.filled_stages import find_filled_once
-from mcheck.checking.modules.followed_clusters import Followed
+from mcheck.checking.modules.followed_clusters import Followed, FollowModule, without_scope
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
+from mcheck.checking.modules.pairs.drawn_grid import ask_drawn
 from mcheck.checking.modules.proved_programs import ProvedPrograms
 from mcheck.checking.modules.residency import waiting_clusters
 from mcheck.checking.modules.unsure_deadlocks import given_contents, in_the_grid
@@ -58,14 +59,16 @@ WHY = "the default for modules"
 
 
 def answer_launch(
-    module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
-) -> Answer:
+    module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False,
+    every: FollowModule | None = None,
+) -> Answer:  # fmt: skip
     """What an engine (by default the protocol engine) finds in a launch.
 
-    First one cluster is followed, and the answer extended to the grid if no two clusters conflict. If they may, groups
+    If clusters draw tiles from a counter, one stands for all (``mcheck.checking.modules.pairs.drawn_grid``). Otherwise
+    one cluster is followed, and the answer extended to the grid if no two clusters conflict. If they may, groups
     of clusters that share memory are followed together (``mcheck.checking.modules.cluster_groups``). ``alone``: only
-    this cluster is in question. Raises ``InputError`` if the launch leaves open what control flow or an address of
-    shared memory depends on.
+    this cluster is in question. ``every`` proves one cluster for every number that a parameter may be. Raises
+    ``InputError`` if the launch leaves open what control flow or an address of shared memory depends on.
     """
     limit = Limit(question.timeout)
     proved = ProvedPrograms()
@@ -82,6 +85,12 @@ def answer_launch(
             proved=proved,
         )  # fmt: skip
 
+    def follow_given(given: Module, one: Launch, limit: Limit) -> Answer | None:
+        return without_scope(follow(one, limit, apart=True, module=given))
+
+    tiles = None if alone else ask_drawn(module, launch, follow_given, every, limit)
+    if isinstance(tiles, Answer):
+        return replace(tiles, chosen=WHY) if engine == "auto" else tiles
     part = (question.timeout or 0) * VALUES_PART
     within = limit if alone or question.timeout is None else limit.part(part)
     first = follow_clusters(
@@ -94,6 +103,8 @@ def answer_launch(
         if again.answer.verdict is not Verdict.UNKNOWN:
             first = replace(again, answer=_with_late_values(again.answer, part))
     given = first.answer if alone else answer_together(module, launch, first, follow, question, limit)
+    if tiles is not None and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
+        given = with_reason(given, tiles)
     return replace(given, chosen=WHY) if engine == "auto" else given
 
 
@@ -143,7 +154,7 @@ def follow_clusters(
         entries = [one.entry for one in launch.concurrent]
         joined = replace(joined, filled_once=find_filled_once([way.program for way, _ in found], module, entries))
     joined = replace(joined, cut=joined.cut or paths.branches_late)
-    return Followed(joined, _describe_followed(launch, launched), paths.outside, waiting, paths.values_late)
+    return Followed(joined, describe_followed(launch, launched), paths.outside, waiting, paths.values_late)
 
 
 @dataclass(slots=True)
@@ -324,7 +335,7 @@ def _joined(
     verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
     first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
     said = [text for _, given in found for text in given.assumptions]
-    said += [_describe_followed(launch, launched), BUFFERS]
+    said += [describe_followed(launch, launched), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,
@@ -340,7 +351,7 @@ def _joined(
     )
 
 
-def _describe_followed(launch: Launch, launched: Coverage | None) -> str:
+def describe_followed(launch: Launch, launched: Coverage | None) -> str:
     """Which clusters were followed, and what that says of the others."""
     several = launch.executed_count
     if launch.beside:

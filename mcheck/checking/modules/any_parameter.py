@@ -22,7 +22,7 @@ from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.answer import answer_launch
+from mcheck.checking.modules.answer import answer_launch, describe_followed
 from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.policy.every_number import (
     Attempt,
@@ -63,8 +63,12 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     is ``unknown``.
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
+
+    def every(module: Module, launch: Launch, limit: Limit) -> Answer:
+        return prove_every(module, launch, model, replace(question, timeout=limit.left()), engine)
+
     try:
-        return answer_launch(module, launch, model, question, engine)
+        return answer_launch(module, launch, model, question, engine, every=every)
     except MissingParameter:
         if not names:
             raise
@@ -72,6 +76,25 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     return _of_one(
         answer_every_number(family, question.timeout, question.excused, brief=question.brief), module, launch
     )
+
+
+def prove_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
+    """The answer about one cluster for every number that a parameter may be, unknown unless it is proved or a finding.
+    Raises ``TimeOut``.
+    """
+    names = [a.name for a in launch.arguments if _is_any(a)]
+    family = _Launches(module, launch, model, question, engine, names)
+    limit = Limit(question.timeout)
+    proof = family.prove(limit)
+    if isinstance(proof, Unproved):
+        return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=proof.why)
+    checked = CheckedNumbers[Numbers]()
+    for number in proof.numbers:
+        given = family.answer(number, limit.remaining())
+        if checked.record(number, given) or not checked.are_whole:
+            return given
+    given, scope = family.conclude_proved(proof, checked), describe_followed(launch, None)
+    return replace(given, assumptions=tuple(a for a in given.assumptions if a != scope))
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:

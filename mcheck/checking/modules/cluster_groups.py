@@ -22,7 +22,7 @@ from mcheck.base.reasons import Cause, Reason, name_share, share_reason, timeout
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.closed_boxes import find_closed_box
-from mcheck.checking.modules.followed_clusters import Follow, Followed
+from mcheck.checking.modules.followed_clusters import Follow, Followed, without_scope
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.modules.pairs.locked_grid import answer_locked
@@ -116,7 +116,7 @@ class _Groups:
         if counted is not None:
             share = self._share()
         given = self._with_lateness(self._follow_groups(share, late=late), share, late=late)
-        return given if counted is None else _with_reason(given, counted)
+        return given if counted is None else with_reason(given, counted)
 
     def _answer_small(self, share: Limit, *, late: bool, several: bool) -> Answer:
         """The answer about a grid that may be followed whole, and from pairs if that says too little. ``several``: it
@@ -141,7 +141,7 @@ class _Groups:
         given = self._with_lateness(given, share, late=late)
         if why is None and given.verdict is Verdict.UNKNOWN:
             why = choices
-        return given if why is None else _with_reason(given, why)
+        return given if why is None else with_reason(given, why)
 
     def _share_before_pairs(self, share: Limit) -> Limit:
         """The time for groups before pairs are asked about: a part of the share where clusters wait for each other, for
@@ -170,7 +170,7 @@ class _Groups:
             return _answer_together(self.launch, self.first, self.follow, self.question, share)
         if self.limit.is_over():
             return replace(alone, cut=True)
-        return _with_reason(alone, share_reason(IN_CLASSES, self.seconds))
+        return with_reason(alone, share_reason(IN_CLASSES, self.seconds))
 
     def _with_lateness(self, given: Answer, share: Limit, *, late: bool) -> Answer:
         """The answer with whether groups of clusters had too little time."""
@@ -189,11 +189,11 @@ def _with_late_groups(given: Answer, seconds: float) -> Answer:
     return (
         named
         if _is_decided(given) or named.reasons != given.reasons
-        else _with_reason(given, share_reason(TOGETHER, seconds))
+        else with_reason(given, share_reason(TOGETHER, seconds))
     )
 
 
-def _with_reason(given: Answer, why: Reason) -> Answer:
+def with_reason(given: Answer, why: Reason) -> Answer:
     """The answer with one more reason why it is not about all clusters."""
     about = [r for r in given.reasons if r.cause is Cause.CLUSTERS and r.because] or given.reasons[-1:]
     reasons = (replace(r, because=(*r.because, why)) if r in about else r for r in given.reasons)
@@ -250,7 +250,7 @@ def _answer_from_pairs(
     launched, module = module, without_idle_atomics(module)
 
     def follow_pair(pair: Launch, limit: Limit, trace: ClusterTrace | None = None) -> Answer | None:
-        given = _without_scope(follow(pair, limit, apart=True, trace=trace, module=module))
+        given = without_scope(follow(pair, limit, apart=True, trace=trace, module=module))
         return given if module is launched or given is None or given.verdict is Verdict.PROVED else None
 
     def find_stuck(alone: Launch, limit: Limit) -> Sequence[Finding]:
@@ -296,13 +296,6 @@ def _answer_from_pairs(
         return None
     said = f"{NO_PAIR.format(prod(launch.cluster_counts))}: {why.why}"
     return Reason(Cause.TIME if why.late else Cause.GAP, said, span=why.span)
-
-
-def _without_scope(given: Followed | None) -> Answer | None:
-    """The answer about clusters that stand for all, if they wait for nothing from others."""
-    if given is None or given.deadlocks:
-        return None
-    return replace(given.answer, assumptions=tuple(a for a in given.answer.assumptions if a != given.scope))
 
 
 def _explain(together: Answer, alone: Answer) -> Answer:

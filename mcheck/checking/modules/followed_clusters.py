@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from mcheck.answers.result import Answer
@@ -29,6 +30,13 @@ class Followed:
     late: bool = False
 
 
+def without_scope(given: Followed | None) -> Answer | None:
+    """The answer about clusters that stand for all, if they wait for nothing from others."""
+    if given is None or given.deadlocks:
+        return None
+    return replace(given.answer, assumptions=tuple(a for a in given.answer.assumptions if a != given.scope))
+
+
 class Follow(Protocol):
     """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
     ``apart`` because it is known that none do. ``trace`` is what they do, if that is known. ``module`` is followed in
@@ -41,5 +49,7 @@ class Follow(Protocol):
     ) -> Followed | None: ...  # fmt: skip
 
 
+FollowModule = Callable[[Module, Launch, Limit], Answer | None]
+"""Follows one cluster of the launch of a kernel, which is known to keep apart from the others."""
 FollowTogether = Callable[[Launch, Limit], Followed | None]
 """Follows the clusters that a launch, and those beside it, execute together."""

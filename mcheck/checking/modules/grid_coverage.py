@@ -29,9 +29,6 @@ MOST_SOLVED = 24
 MOST_REASONS = 3
 """The maximum number of reasons that are listed."""
 
-DIM = 2
-"""The index of the tensor's extents in the shape of a form."""
-
 _DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
 
 
@@ -183,9 +180,9 @@ def _meetings(
         for form in (a, b):
             if form not in regions:
                 regions[form] = footprint.regions(form)
-        if whole and (_clipped(footprint, a) or _clipped(footprint, b)):
+        if whole and (footprint.is_clipped(a) or footprint.is_clipped(b)):
             said = "part of this box is outside of the tensor in the cluster that was checked, but not in others"
-            yield next(iter(footprint.beginnings[a if _clipped(footprint, a) else b])), said
+            yield next(iter(footprint.beginnings[a if footprint.is_clipped(a) else b])), said
         found = find_overlap(space, regions[a], regions[b], limit, apart=True, solve=solve)
         if found is None and a.slopes != b.slopes:
             found = find_overlap(space, regions[a], regions[b], limit, apart=False, solve=solve)
@@ -211,17 +208,6 @@ def _clash(footprint: Footprint, cluster: Extent, a: Form, b: Form, pair: Pair) 
             at = found[0] - a.buffer, found[1] - a.buffer
             yield Clash((sides[0], sides[1]), footprint.buffer_name(a.buffer), at)
             return
-
-
-def _clipped(footprint: Footprint, form: Form) -> bool:
-    """Whether a box is partly outside of its tensor in the executed cluster, so that overlaps there are not seen."""
-    if not form.shape:
-        return False
-    starts, dim = footprint.all_beginnings(form), form.shape[DIM]
-    assert isinstance(dim, tuple)
-    moves = np.array([any(s) for s in form.slopes])
-    outside = (starts < 0) | (starts + np.array(form.lengths) > np.array(dim))
-    return bool((outside & moves).any())
 
 
 def _conflict_reason(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer) -> tuple[Span | None, str]:

@@ -269,6 +269,19 @@ class Function:
     span: Span = field(compare=False)
 
 
+def constant_of(function: Function, operand: Operand) -> int | None:
+    """The value of an operand, if it is a number, or a register to which nothing but one is ever moved."""
+    if isinstance(operand, Immediate):
+        return operand.value
+    if not isinstance(operand, Register):
+        return None
+    moves = [s for s in function.body if operand in s.defs]
+    if len(moves) != 1 or moves[0].kind is not Kind.MOVE or moves[0].guard is not None:
+        return None
+    source = moves[0].operands[1]
+    return source.value if isinstance(source, Immediate) else None
+
+
 @dataclass(frozen=True, slots=True)
 class SourceParameter:
     """A parameter of a kernel as the C++ source declares it."""

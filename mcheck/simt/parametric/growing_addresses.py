@@ -12,23 +12,34 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import type_bits
-from mcheck.frontend.ptx.memory_layout import PARAM_BASE, UNKNOWN_SIZE
+from mcheck.frontend.ptx.memory_layout import GAP, PARAM_BASE, UNKNOWN_SIZE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import Kind
+from mcheck.isa.kinds import COPIES, Kind
 from mcheck.semantics.tensor_map import step_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster
-from mcheck.simt.execution.compiler import Fetch
+from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import BeforeStep
+from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.parametric.affine import Value
-from mcheck.simt.parametric.invariant_registers import AFTER, BEFORE, InvariantRegisters
+from mcheck.simt.parametric.invariant_registers import (
+    AFTER,
+    BEFORE,
+    InvariantRegisters,
+    deciding_registers,
+)
+from mcheck.simt.parametric.shared_bytes import SharedBytes, SteadyBytes
 
 COPIED = 16
 """Alignment of the addresses of copies, in bytes."""
+FILLING = frozenset((
+    Kind.FILL, Kind.MATRIX_STORE, Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION, Kind.CANCEL_REQUEST,
+))  # fmt: skip
+"""Instructions that may write shared memory, beside stores, atomics and copies."""
 
 
 @dataclass(slots=True)
@@ -37,11 +48,25 @@ class GrowingAddresses(InvariantRegisters):
 
     growing_objects: set[int] = field(default_factory=set)
     """The objects that are read at growing addresses."""
+    shared: SteadyBytes = field(init=False)
+    others_fill: bool = False
+    """Whether other instructions than stores and atomics may write shared memory, in another way with other numbers."""
+
+    def begin(self, compiler: Compiler) -> None:
+        """Initialise before the first step."""
+        InvariantRegisters.begin(self, compiler)
+        ctas = int(compiler.lanes.cta.max()) + 1
+        self.shared = SteadyBytes(SharedBytes(ctas, compiler.places.shared_size))
+        kinds = {s.kind for u in compiler.code.units for s in u.function.body}
+        contents = compiler.places.contents.items()
+        told = any(not all(quality) for at, (_, quality) in contents if at >= GLOBAL_BASE + GAP)
+        self.others_fill = not kinds.isdisjoint(FILLING) or (told and not kinds.isdisjoint(COPIES))
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
         assert isinstance(place, ptx.Address)
         fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode.type)
+        weak = not statement.opcode.is_strong
         given = list(operand_registers(statement.operands[0]))
         targets = [(j, unit.frame + r.index, type_bits(r.type)) for j, r in enumerate(given)]
         targets = [x for x in targets if x[1] in self.compiler.code.needed_rows]
@@ -65,7 +90,33 @@ class GrowingAddresses(InvariantRegisters):
         def before(c: Cluster, mine: Mask) -> None:
             for register, row in based:
                 self._read(c, statement, register, row, fetch, mine, size * max(len(given), 1))
-            self._set(rows, np.flatnonzero(mine), statement, 0, bad=True)
+            lanes = np.flatnonzero(mine)
+            known = np.zeros(len(lanes), np.bool_)
+            if rows and weak and not self.others_fill:
+                at = to_generic(np.broadcast_to(fetch()[0], mine.shape)[lanes])
+                known = self.shared.load(at, size * max(len(given), 1))
+            self._set(rows, lanes, statement, 0, bad=~known)
+
+        return before
+
+    def _store(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
+        """A store keeps which bytes of shared memory are the same for all numbers; so does any other change."""
+        effect = self._require_operands(unit, statement, deciding_registers(statement))
+        place, source = statement.place, statement.operands[1]
+        fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode.type)
+        items = source.items if isinstance(source, ptx.Vector) else (source,)
+        weak = statement.kind is Kind.STORE and not statement.opcode.is_strong
+        values = [(o, self.compiler.fetch(unit, o)) for o in items] if weak else []
+        size *= len(items) if weak else statement.opcode.vector
+
+        def before(c: Cluster, mine: Mask) -> None:
+            effect(c, mine)
+            lanes = np.flatnonzero(mine)
+            at = to_generic(np.broadcast_to(fetch()[0], mine.shape)[lanes])
+            steady = np.full(len(lanes), weak)
+            for item, value in values:
+                steady &= self._value(unit, item, value, lanes).invariant
+            self.shared.store(at, size, steady)
 
         return before
 
@@ -113,6 +164,7 @@ class GrowingAddresses(InvariantRegisters):
             effect(c, mine)
             for register, row in based:
                 self._read(c, statement, register, row, fetch, mine, amounts[0] if amounts else COPIED)
+                self.others_fill |= bool(self.slopes[:, row, mine].any())
 
         return before
 
@@ -170,6 +222,7 @@ class GrowingAddresses(InvariantRegisters):
                     self._require_invariant(statement, register, row, mine)
                 if not value.slopes.any():
                     continue
+                self.others_fill = True
                 if not self.numbers.in_range(value, "s32")[1].all():
                     raise Aperiodic(f"{register.name} in '{statement.text}', which overflows", statement.span)
                 for address in np.unique(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():

@@ -93,6 +93,8 @@ class ParameterWatch(GrowingAddresses):
             return self._load(unit, statement)
         if kind in COPIES:
             return self._copy(unit, statement)
+        if kind in (Kind.STORE, Kind.ATOMIC, Kind.REDUCTION):
+            return self._store(unit, statement)
         return self._require_operands(unit, statement, deciding_registers(statement))
 
     # --- loops ----------------------------------------------------------------------------------------------------

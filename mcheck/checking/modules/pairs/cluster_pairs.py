@@ -43,14 +43,20 @@ def join_pairs(answers: Sequence[Answer], total: int, said: str) -> Answer:
     """The answer about ``total`` clusters from those about the pairs, of which none has an error; ``said`` is the
     argument, without the number of pairs.
     """
-    assumed = f"{said}; {describe_pairs(len(answers))}"
+    return join_answers(answers, total, f"{said}; {describe_pairs(len(answers))}", together=2)
+
+
+def join_answers(answers: Sequence[Answer], total: int, assumed: str, *, together: int) -> Answer:
+    """The answer about ``total`` clusters from those about some, each of so many ``together``; ``assumed`` is the
+    argument.
+    """
     joined = replace(
         answers[0],
         findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),
         executions=sum(one.executions for one in answers),
         cut=any(one.cut for one in answers),
         assumptions=tuple(dict.fromkeys((*(a for one in answers for a in one.assumptions), assumed))),
-        covers=Covers(clusters=total, total=total, together=2),
+        covers=Covers(clusters=total, total=total, together=together),
     )
     return add_verdict(joined)
 

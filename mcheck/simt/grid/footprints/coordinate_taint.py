@@ -37,9 +37,9 @@ WRITING = MAP_EDITS | {Kind.CALL, Kind.DISCARD, Kind.SURFACE_STORE, Kind.SURFACE
 """They may write to global memory, whatever their operands."""
 
 
-def tainted_rows(module: ptx.Module, code: Code) -> frozenset[int]:
-    """The rows of the registers that can depend on the coordinates."""
-    found: set[int] = set()
+def tainted_rows(module: ptx.Module, code: Code, varying: frozenset[int] = frozenset()) -> frozenset[int]:
+    """The rows of the registers that can depend on the coordinates, or on those that are ``varying``."""
+    found = set(varying)
     memory = False
     changed = True
     while changed:

@@ -22,6 +22,8 @@ ANY = -1
 """The buffer of an access at an unknown place."""
 READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"
 """``REDUCE`` is an atomic at scope gpu or wider that releases nothing; ``UPDATE`` any other one."""
+DIM = 2
+"""The index of the tensor's extents in the shape of a form."""
 COMPACT = 64
 """Number of arrays of beginnings that are kept before duplicates are dropped."""
 
@@ -79,6 +81,18 @@ class Footprint:
         """The same by place in the code."""
         for span, found in self.beginnings[form].items():
             yield span, regions_of(np.unique(np.concatenate(found), axis=0), form.lengths, form.slopes)
+
+    def is_clipped(self, form: Form) -> bool:
+        """Whether a box is partly outside of its tensor in the executed cluster, so that overlaps there are not
+        seen.
+        """
+        if not form.shape:
+            return False
+        starts, dim = self.all_beginnings(form), form.shape[DIM]
+        assert isinstance(dim, tuple)
+        moves = np.array([any(s) for s in form.slopes])
+        outside = (starts < 0) | (starts + np.array(form.lengths) > np.array(dim))
+        return bool((outside & moves).any())
 
     def buffer_name(self, buffer: int) -> str:
         """The name of a buffer."""

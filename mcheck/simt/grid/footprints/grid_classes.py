@@ -187,21 +187,28 @@ def _follow_class(
 def _accesses(
     footprint: Footprint, symbols: NDArray[np.int64], numbers: NDArray[np.int64], space: Space, found: GridClasses
 ) -> Iterator[ClassAccess]:
-    sizes = {i.base: i.object.size for i in footprint.buffers}
-    for form, places in footprint.beginnings.items():
+    for form in footprint.beginnings:
         if form.buffer == ANY or form.whole:
             found.lost, found.unplaced = "some addresses are not known", True
             continue
-        for span, starts in places.items():
-            rows = np.unique(np.concatenate(starts), axis=0)
-            if form.shape:
-                extents = tuple(box_extents(form, rows, space, sizes[form.buffer])[0])
-            else:
-                regions = regions_of(rows - form.buffer, form.lengths, form.slopes)
-                extents = tuple(r.dimensions[0] for r in regions)
-            size = None if form.shape else sizes.get(form.buffer)
-            if extents:
-                yield ClassAccess(form, span, extents, symbols, numbers, size)
+        yield from accesses_of(footprint, form, symbols, numbers, space)
+
+
+def accesses_of(
+    footprint: Footprint, form: Form, symbols: NDArray[np.int64], numbers: NDArray[np.int64], space: Space
+) -> Iterator[ClassAccess]:
+    """The accesses of a form at known places, in clusters with these symbols and numbers."""
+    sizes = {i.base: i.object.size for i in footprint.buffers}
+    for span, starts in footprint.beginnings[form].items():
+        rows = np.unique(np.concatenate(starts), axis=0)
+        if form.shape:
+            extents = tuple(box_extents(form, rows, space, sizes[form.buffer])[0])
+        else:
+            regions = regions_of(rows - form.buffer, form.lengths, form.slopes)
+            extents = tuple(r.dimensions[0] for r in regions)
+        size = None if form.shape else sizes.get(form.buffer)
+        if extents:
+            yield ClassAccess(form, span, extents, symbols, numbers, size)
 
 
 # --- conflicts ------------------------------------------------------------------------------------------------------
@@ -243,7 +250,7 @@ def find_mixed(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> l
         if a.buffer != b.buffer or (a.slopes, a.shape) == (b.slopes, b.shape) or not is_conflict(a, b):
             continue
         limit.check()
-        found.update(_meeting_owners(classes.ranges_of(one), classes.ranges_of(other)))
+        found.update(meeting_owners(classes.ranges_of(one), classes.ranges_of(other)))
     executed = set(classes.firsts)
     places = [
         tuple(k * n for k, n in zip(classes.coordinates(number), classes.launch.cluster, strict=True))
@@ -252,7 +259,7 @@ def find_mixed(classes: GridClasses, is_conflict: IsConflict, limit: Limit) -> l
     return [(x, y, z) for x, y, z in places if (x, y, z) not in executed]
 
 
-def _meeting_owners(x: Ranges, y: Ranges) -> list[int]:
+def meeting_owners(x: Ranges, y: Ranges) -> list[int]:
     """The clusters that have a byte of both. The ranges of a cluster are disjoint, in their order."""
     (a, b, owners), (c, d) = (*(e + x[2] * OWNER for e in x[:2]), x[2]), (e + y[2] * OWNER for e in y[:2])
     low, high = np.searchsorted(d, a, side="right"), np.searchsorted(c, b, side="left") - 1

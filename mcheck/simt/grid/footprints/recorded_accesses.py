@@ -49,7 +49,7 @@ from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, F
 from mcheck.simt.grid.footprints.state import Indices
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.instructions.wmma import matrix_lines
-from mcheck.simt.parametric.affine import Value
+from mcheck.simt.parametric.affine import Slopes, Value
 
 Before = Callable[[Cluster, Indices], None]
 COPIED = 16
@@ -198,9 +198,12 @@ class AccessRecorder(AccessPlacement):
         elif "own" in spaces or handed or value.bad.any() or (at >= SHARED_BASE).any():
             name = self.named.fresh(lanes)
         else:
-            name = self.named.at_place(at, value.slopes)
-        nothing = Value(value.base, np.zeros_like(value.slopes), name != 0)
-        self.set_form(row, lanes, nothing, None, name)
+            name = self.named.at_place(at, self.form_names(value.slopes))
+        slopes, bad = np.zeros_like(value.slopes), name != 0
+        stored = self.named.slopes_of(name) if 8 * size == self.widths[row] else None
+        if stored is not None:
+            slopes, bad = stored[0], bad & ~stored[1]
+        self.set_form(row, lanes, Value(value.base, slopes, bad), None, name)
 
     def watch_contents(self, unit: Unit, statement: ptx.Statement, fixed: Before) -> Before:
         """The same for a load of matrices: its results have fresh names where contents depend on the coordinates."""
@@ -269,6 +272,7 @@ class AccessRecorder(AccessPlacement):
         numbers: list[Word] = []
         qualities: list[Word] = []
         names: list[Word] = []
+        forms: list[Slopes | None] = []
         for item, source in zip(items, sources, strict=True):
             every = self.compiler.lanes.exists.shape
             number: Word = np.broadcast_to(source()[0], every)[lanes]
@@ -280,13 +284,16 @@ class AccessRecorder(AccessPlacement):
             numbers.append(number)
             qualities.append(quality.astype(np.uint64))
             names.append(self.class_name(value, rows[0] if rows else None, lanes))
+            whole = value.slopes.any() and not value.bad.any() and 8 * size == len(items) * self.widths[rows[0]]
+            forms.append(value.slopes if whole else None)
         if self.optional is not None and self.optional.any():
             names = [np.where(self.optional != ALWAYS, self.named.fresh(lanes), name) for name in names]
+            forms = [None] * len(names)
         if not self.merges_alike(at, numbers, qualities, names):
             self.space.isolate(reason, span)
         width = size // len(items)
-        for j, (number, name) in enumerate(zip(numbers, names, strict=True)):
-            self.named.save(at + np.uint64(j * width), width, number, name)
+        for j, (number, name, form) in enumerate(zip(numbers, names, forms, strict=True)):
+            self.named.save(at + np.uint64(j * width), width, number, name, form)
 
     def merges_alike(self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word]) -> bool:
         """Whether lanes that store one value to one place do so in every cluster of the class."""

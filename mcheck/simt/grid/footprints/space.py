@@ -16,7 +16,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 
 AXES = 3
-MAX_SYMBOLS = 12
+MAX_SYMBOLS = 16
 """Coordinates and quotients together."""
 
 MAX_ENUMERATED = 1024
@@ -69,6 +69,11 @@ class Space:
         self.bounds = list(zip(self.low, self.high, strict=True))
 
     @property
+    def axes(self) -> int:
+        """The number of coordinates: of a cluster three, and others that vary as they do."""
+        return len(self.low)
+
+    @property
     def cluster_count(self) -> int:
         """The number of clusters of the grid."""
         count = 1
@@ -93,14 +98,14 @@ class Space:
                 low, high = low + slope * least, high + slope * most
             elif slope:
                 low, high = low + slope * most, high + slope * least
-        for number, slope in enumerate(slopes[AXES:]):
+        for number, slope in enumerate(slopes[self.axes :]):
             quotient = self.quotients[number]
             if not slope or slope % quotient.divisor:
                 continue
             times = -slope // quotient.divisor  # base + slopes * symbols = divisor * quotient + remainder
             taken = (*quotient.slopes, *(0 for _ in slopes[len(quotient.slopes) :]))
             rest = [a - times * b for a, b in zip(slopes, taken, strict=True)]
-            rest[AXES + number] = 0
+            rest[self.axes + number] = 0
             least, most = self.bound_form(rest)
             ends = (-quotient.base * times, (quotient.divisor - 1 - quotient.base) * times)
             low, high = max(low, least + min(ends)), min(high, most + max(ends))
@@ -108,7 +113,7 @@ class Space:
 
     def bound_form_exactly(self, slopes: Sequence[int]) -> tuple[int, int]:
         """The same, exact where it contains quotients and the grid is small."""
-        if len(slopes) <= AXES or self.cluster_count > MAX_ENUMERATED:
+        if len(slopes) <= self.axes or self.cluster_count > MAX_ENUMERATED:
             return self.bound_form(slopes)
         found = [dot(slopes, self.symbols(cluster)) for cluster in self.all_clusters()]
         return min(found), max(found)
@@ -145,13 +150,13 @@ class Space:
         """The symbol of a quotient, made if it is new; ``None`` where there are too many."""
         made = Quotient(base % divisor, trim_slopes(slopes), divisor)
         if made in self.quotients:
-            return AXES + self.quotients.index(made)
-        if AXES + len(self.quotients) >= MAX_SYMBOLS:
+            return self.axes + self.quotients.index(made)
+        if self.axes + len(self.quotients) >= MAX_SYMBOLS:
             return None
         low, high = self.bound_form(made.slopes)
         self.quotients.append(made)
         self.bounds.append(((made.base + low) // divisor, (made.base + high) // divisor))
-        return AXES + len(self.quotients) - 1
+        return self.axes + len(self.quotients) - 1
 
     def symbols(self, cluster: Sequence[int]) -> tuple[int, ...]:
         """The values of all symbols in a cluster at this distance from the executed one."""
@@ -170,8 +175,8 @@ class Space:
     def all_clusters(self) -> Iterator[tuple[int, ...]]:
         """Every cluster of the grid, by its distance from the executed one."""
         ranges = [range(low, high + 1) for low, high in zip(self.low, self.high, strict=True)]
-        for z, y, x in product(*reversed(ranges)):
-            yield x, y, z
+        for backwards in product(*reversed(ranges)):
+            yield backwards[::-1]
 
     def grid_coordinates(self, cluster: Sequence[int]) -> tuple[int, ...]:
         """The coordinates of a cluster in the grid."""

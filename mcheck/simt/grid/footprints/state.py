@@ -4,7 +4,7 @@ the coordinates under which a register has the value it has here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
@@ -41,6 +41,8 @@ class CoordinateState:
     """The class names of registers in the lanes where they are ``bad``, if stored values matter."""
     named: NamedBytes | None = None
     """Class names of bytes; ``None`` if no stored value matters."""
+    widths: Sequence[int] = ()
+    """The bits of each register."""
     box: tuple[int, int, int] = (1, 1, 1)
     """The extents of what is executed, in clusters."""
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -53,6 +55,7 @@ class CoordinateState:
         self.coordinates = Coordinates(0, 0, 0, space=self.space)
         if compiler.code.stores_decide:
             self.named = NamedBytes.empty(int(compiler.lanes.cta.max()) + 1, compiler.places.shared_size)
+        self.widths = [type_bits(r.type) for u in compiler.code.units for r in u.function.registers]
         self.box, self.cluster = compiler.lanes.launch.together, compiler.lanes.launch.cluster
 
     def may_differ(self, rows: Iterable[int]) -> bool:
@@ -120,10 +123,14 @@ class CoordinateState:
             if self.may_differ((row,)):
                 self.set_form(row, lanes, None)
 
+    def form_names(self, slopes: Slopes) -> Word:
+        """The class names of affine forms."""
+        return slope_names(slopes)
+
     def class_name(self, value: Value, row: int | None, lanes: Indices) -> Word:
         """The class name of an operand of some lanes, which is that register or none."""
         assert self.named is not None
-        found = slope_names(value.slopes)
+        found = self.form_names(value.slopes)
         if not value.bad.any():
             return found
         mine = self.names.get(row) if row is not None and row in self.bad else None

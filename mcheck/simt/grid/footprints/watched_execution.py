@@ -81,7 +81,7 @@ class GridWatch(AccessRecorder):
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the steps that involve coordinates or global memory."""
         self.begin(compiler)
-        self.tainted = tainted_rows(compiler.module, compiler.code)
+        self.tainted = tainted_rows(compiler.module, compiler.code, self.varying(compiler))
         out = list(steps)
         for at, statement, unit in statements(compiler):
             self.footprint.may_signal |= may_signal(statement)
@@ -90,6 +90,11 @@ class GridWatch(AccessRecorder):
             if before is not None or guard is not None:
                 out[at] = self._watched(unit, statement, before, guard, steps[at])
         return out
+
+    def varying(self, compiler: Compiler) -> frozenset[int]:
+        """The rows of registers that vary as coordinates do."""
+        del compiler
+        return frozenset()
 
     def _guard(self, unit: Unit, statement: ptx.Statement) -> int | None:
         """The row of a guard that may depend on the coordinates."""
@@ -333,8 +338,11 @@ class GridWatch(AccessRecorder):
                 for target in targets:
                     self.set_form(target, lanes, value)
                 return
-            named = self.named is not None and len(targets) == 1 and _are_whole_warps(lanes)
-            if named and row is not None and not self.may_differ(others):
+            whole = len(targets) == 1 and _are_whole_warps(lanes)
+            if whole and row is not None and not self.may_differ(others) and row not in self.bad:
+                self._move_forms(c, unit, statement, row, targets[0], lanes)
+                return
+            if whole and self.named is not None and row is not None and not self.may_differ(others):
                 self._name_shuffled(c, unit, statement, row, targets[0], lanes)
                 return
             if row is None:  # votes on predicates
@@ -346,6 +354,22 @@ class GridWatch(AccessRecorder):
 
         return before
 
+    def _move_forms(
+        self, c: Cluster, unit: Unit, statement: ptx.Statement, row: int, target: int, lanes: Indices
+    ) -> None:
+        """Lanes of whole warps get the forms of the lanes whose values they get."""
+        source = self._sources(unit, statement, lanes)[lanes]
+        slopes = self.slopes[row] if row in self.slopes else np.zeros((MAX_SYMBOLS, len(c.lanes.exists)), np.int64)
+        form = Value(c.lanes.values[row][source], slopes[:, source], np.zeros(len(lanes), np.bool_))
+        self.set_form(target, lanes, form, self.when[row][source] if row in self.when else None)
+
+    def _sources(self, unit: Unit, statement: ptx.Statement, lanes: Indices) -> Indices:
+        """By lane, the one whose value it gets by a ``shfl`` of these lanes."""
+        mask = np.zeros(self.compiler.lanes.count, np.bool_)
+        mask[lanes] = True
+        given = [np.broadcast_to(self.compiler.fetch(unit, o)()[0], mask.shape) for o in statement.operands[2:4]]
+        return shuffle_sources(statement.opcode.choice(SHUFFLES) or "idx", mask, *given)[0]
+
     def _name_shuffled(
         self, c: Cluster, unit: Unit, statement: ptx.Statement, row: int, target: int, lanes: Indices
     ) -> None:
@@ -356,9 +380,7 @@ class GridWatch(AccessRecorder):
         form = Value(c.lanes.values[row][lanes], self._slopes(row, lanes), self.bad.get(row, ~mask)[lanes])
         names = np.zeros(len(mask), np.uint64)
         names[lanes] = self.class_name(form, row, lanes)
-        given = [np.broadcast_to(self.compiler.fetch(unit, o)()[0], mask.shape) for o in statement.operands[2:4]]
-        index, _ = shuffle_sources(statement.opcode.choice(SHUFFLES) or "idx", mask, *given)
-        name = names[index[lanes]]
+        name = names[self._sources(unit, statement, lanes)[lanes]]
         unknown = Value(form.base, np.zeros_like(form.slopes), name != 0)
         self.set_form(target, lanes, unknown, None, name)
 

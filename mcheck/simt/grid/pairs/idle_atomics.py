@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.module import constant_of
 from mcheck.ir import ops
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.type_sizes import type_size
@@ -57,24 +58,11 @@ def _is_idle(function: ptx.Function, statement: ptx.Statement) -> bool:
     if not isinstance(target, ptx.Register):
         return False
     if opcode.has("cas"):
-        values = [_constant(function, operand) for operand in given]
+        values = [constant_of(function, operand) for operand in given]
         return len(given) == 2 and (given[0] == given[1] or (values[0] is not None and values[0] == values[1]))
     idle = -1 if opcode.has("and") else 0
-    value = _constant(function, given[0]) if len(given) == 1 else None
+    value = constant_of(function, given[0]) if len(given) == 1 else None
     return value is not None and (value - idle) % (1 << 8 * type_size(opcode.type)) == 0
-
-
-def _constant(function: ptx.Function, operand: ptx.Operand) -> int | None:
-    """The value of an operand, if it is a number, or a register to which nothing but one is ever moved."""
-    if isinstance(operand, ptx.Immediate):
-        return operand.value
-    if not isinstance(operand, ptx.Register):
-        return None
-    moves = [s for s in function.body if operand in s.defs]
-    if len(moves) != 1 or moves[0].kind is not Kind.MOVE or moves[0].guard is not None:
-        return None
-    source = moves[0].operands[1]
-    return source.value if isinstance(source, ptx.Immediate) else None
 
 
 def _load_of(statement: ptx.Statement) -> ptx.Statement:

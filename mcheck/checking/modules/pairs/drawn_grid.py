@@ -1,0 +1,157 @@
+"""Proofs for grids whose clusters draw tiles from one word until none is left.
+
+*Conditions.*
+
+1. The first value c of the word is given. One thread of each cluster draws numbers from it, by atomics that add 1 at a
+   scope of the grid; nothing else accesses it. So all numbers that are drawn are different, and those of a cluster
+   grow. Behind the last one of the ``count`` tiles, a cluster draws only numbers that mean the end.
+2. Whichever tile is drawn, and whichever number behind the tiles, a round does the same, in every cluster: control,
+   operands and addresses of shared memory are the same. What it accesses of global memory is a function of the number
+   that one round has drawn, or of the coordinates of the cluster, not of both
+   (``mcheck.simt.grid.draws.tile_accesses``).
+3. Accesses that depend on the number drawn conflict with none of another number, whoever draws it, and with none that
+   does not depend on one; those of the same number that move differently do not meet for any. Accesses that depend on
+   no number conflict with none of another cluster.
+4. No strong access of global memory, but for those of the word and for reductions that order nothing.
+
+*The argument.* Clusters do not conflict (1, 3), so a race is one within a cluster. What the atomics on the word order
+is nothing within it: its own are those of one thread, and between clusters nothing has to be ordered. So take them
+away, and with them all other clusters: the cluster is given k different numbers and then ones behind the tiles. Now let
+it be given the same number in each round. It does the same (2), at other places: two accesses that have met still do,
+for either none depends on a number, or both on the same one, and move alike (3). So a race is still one, and what
+orders its accesses has not become more (4). The numbers of rounds k from 0 to that of the tiles are all there are: one
+cluster may draw every tile. So it is enough that a cluster that is given the same number k times has no error, for each
+such k. Accesses are in bounds and aligned for every number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+from mcheck.answers.result import Answer
+from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.progress import Level, note
+from mcheck.base.reasons import Cause, Reason, share_reason
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.followed_clusters import FollowModule
+from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.pairs.cluster_pairs import join_answers, of_two_clusters
+from mcheck.checking.modules.pairs.executed_alone import within_one_cluster
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.isa.kinds import FENCES
+from mcheck.simt.grid.draws.drawn_numbers import Draws, find_draws
+from mcheck.simt.grid.draws.given_draws import DrawnTile, give_draws, give_tiles, with_any_rounds, with_rounds
+from mcheck.simt.grid.draws.predication import with_guards
+from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, Tiles, TilesMeet, check_apart, find_tiles, watch_rounds
+from mcheck.simt.grid.pairs.known_words import without_contents
+from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, NotReducible, cancels_clusters, is_box
+
+SAID = (
+    "all {} clusters draw tiles from {}, each does the same with any of the {} tiles, and tiles keep apart; one cluster"
+    " was followed for each number of tiles that it may draw"
+)
+MAX_TILES = 1 << 12
+"""Maximum number of tiles."""
+OTHERS = 1
+"""The clusters that draw the other tiles where two are followed."""
+RELAXED = ("relaxed",)
+SECONDS = 30.0
+"""Maximum time for this argument; half of what is left of a longer time limit."""
+MAX_SINGLE = 6
+"""Maximum number of tiles for which each number of rounds is followed by itself."""
+
+
+def ask_drawn(
+    module: Module, launch: Launch, follow: FollowModule, every: FollowModule | None, limit: Limit
+) -> Answer | Reason | None:
+    """The answer about a grid whose clusters draw tiles, or why there is none, if they seem to."""
+    seconds = max(SECONDS, (limit.left() or 0) / 2)
+    try:
+        return answer_drawn(module, launch, follow, every, limit.share(seconds))
+    except NotReducible as error:
+        said = f"clusters draw tiles, but one does not stand for all: {error.why}"
+        return Reason(Cause.TIME if error.late else Cause.GAP, said, span=error.span) if error.applies else None
+    except TimeOut:
+        limit.check()
+        return share_reason("following a cluster that draws tiles", seconds)
+    except (InputError, Unsupported):  # of the kernel as it is this is said elsewhere
+        return None
+
+
+def answer_drawn(
+    module: Module, launch: Launch, follow: FollowModule, every: FollowModule | None, limit: Limit
+) -> Answer:
+    """The answer about a grid whose clusters draw tiles: it is proved, or two of them have an error. Raises
+    ``NotReducible`` if a condition does not hold.
+    """
+    total = prod(launch.cluster_counts)
+    partial_grid = launch.beside or launch.group is not None or is_box(launch)
+    if partial_grid or cancels_clusters(module) or not 1 < total <= MAX_CLUSTERS:
+        raise NotReducible("the clusters are not those of a grid of a few thousand", applies=False)
+    entry = with_guards(module.functions[launch.entry])
+    module = replace(module, functions={**module.functions, launch.entry: entry})
+    with within_one_cluster(limit) as within:
+        draws = find_draws(module, launch, within)
+        alone = without_contents(
+            replace(launch, group=None, together=(1, 1, 1)), [(draws.word.memory, draws.word.offset)], None
+        )
+        tiles = find_tiles(module, alone, draws, within)
+    if tiles.count > MAX_TILES or tiles.end + tiles.behind >= MAX_NUMBER:
+        raise NotReducible(f"there are more than {MAX_TILES} tiles")
+    given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
+    watch = watch_rounds(given, alone, tiles, limit)
+    try:
+        check_apart(watch, tiles, draws, is_conflict, limit)
+    except TilesMeet as meeting:
+        two = _answer_meeting(module, alone, draws, tiles, meeting, follow, limit)
+        if two is None:
+            raise
+        return two
+    answers = list(_answer_rounds(given.module, alone, tiles.count, follow, every, limit))
+    said = SAID.format(total, draws.word.name, tiles.count)
+    return join_answers(answers, total, said, together=1)
+
+
+def _answer_meeting(
+    module: Module, launch: Launch, draws: Draws, tiles: Tiles, meeting: TilesMeet, follow: FollowModule, limit: Limit
+) -> Answer | None:
+    """The answer about two clusters whose tiles meet, if it is an error: others may draw all other tiles, and where
+    nothing orders draws, these two do not wait for it.
+    """
+    total = prod(launch.cluster_counts)
+    orders = [
+        s for s in module.functions[launch.entry].body if s.kind in FENCES or s.opcode.orders not in ((), RELAXED)
+    ]
+    if total < OTHERS + 2 or launch.grid[0] != total or orders or meeting.owners[0] == meeting.owners[1]:
+        return None
+    own = [cluster for cluster, _ in meeting.owners if cluster is not None]
+    free = (k for k in range(total) if k not in own)
+    one, other = (DrawnTile(next(free) if at is None else at, tile) for at, tile in meeting.owners)
+    given = give_tiles(module, launch.entry, draws, one, other, tiles.end)
+    found = follow(given.module, replace(launch, group=((one.cluster, 0, 0), (other.cluster, 0, 0))), limit)
+    if found is None or not any(f.severity == "error" for f in found.findings):
+        return None
+    said = [f"CTA {one.cluster} draws {'no tile' if one.tile is None else f'tile {one.tile}'}" for one in (one, other)]
+    assumed = f"{' and '.join(said)}; others have drawn the rest"
+    return of_two_clusters(replace(found, assumptions=(*found.assumptions, assumed)), total)
+
+
+def _answer_rounds(
+    module: Module, launch: Launch, count: int, follow: FollowModule, every: FollowModule | None, limit: Limit
+) -> Iterator[Answer]:
+    """Proofs about a cluster that draws any of the tiles. Raises ``NotReducible`` if there is none."""
+    single = count <= MAX_SINGLE
+    for launched in map(partial(with_rounds, launch), range(count + 1)) if single else [with_any_rounds(launch)]:
+        note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
+        ask = follow if single else every
+        given = None if ask is None else ask(module, launched, limit)
+        if given is None or given.verdict is not Verdict.PROVED:
+            limit.check()
+            why = given.reasons[0].what if given is not None and given.reasons else "it waits for others"
+            raise NotReducible(f"of a cluster that is given what it draws not all is proved ({why})")
+        yield given

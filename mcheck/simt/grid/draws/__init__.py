@@ -1,0 +1,1 @@
+"""Clusters that draw numbers from one word, tile after tile."""
