@@ -56,6 +56,8 @@ setp.ne.u32 %q, %r2, 0;
 mbarrier.init.shared.b64 [%r22], 1;
 fence.mbarrier_init.release.cluster;
 INITIALISED:
+setp.eq.u32 %p, %r1, {odd};
+selp.b64 %a16, %a1, %a2, %p;
 bar.sync 0;
 """
 TILES = {
@@ -66,7 +68,7 @@ TILES = {
 }
 WAITS = {"now": "cp.async.wait_group 0;", "late": "cp.async.wait_group 1;", "never": ""}
 BULK_WAITS = {"now": "cp.async.bulk.wait_group 0;", "late": "cp.async.bulk.wait_group.read 0;", "never": ""}
-PLACES = ("start", "stored", "met", "counting", "counted", "gone on", "looping", "end")
+PLACES = ("start", "stored", "met", "counting", "fenced", "counted", "gone on", "looping", "end")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Work:
     """``load``, ``store``, ``copy``, ``bulk load``, ``bulk store``."""
     tile: str
     memory: str = "%a1"
+    """``%a1``, ``%a2``, or ``%a16``: the first one in the odd cluster, the second one in all others."""
     turned: bool = False
     """Whether it is of the bytes of another thread."""
     wait: str = "now"
@@ -98,7 +101,8 @@ class Plan:
     fence_after: str = "fence.acq_rel.gpu;"
     barrier_after: bool = True
     barrier_in_loop: bool = True
-    proxy_fence: bool = True
+    odd: int = -1
+    """The number of the odd cluster."""
 
 
 class _Writer:
@@ -113,7 +117,7 @@ class _Writer:
         for number in range(plan.rounds or 1):
             self.round(number)
         self.works("end")
-        return "\n".join([HEAD.format(threads=plan.threads), *self.lines, "DONE:", "ret;", "}", ""])
+        return "\n".join([HEAD.format(threads=plan.threads, odd=plan.odd), *self.lines, "DONE:", "ret;", "}", ""])
 
     def round(self, number: int) -> None:
         plan, out = self.plan, self.lines
@@ -123,7 +127,9 @@ class _Writer:
         self.works("met")
         out.extend(["setp.ne.u32 %q, %r2, 0;", f"@%q bra COUNTED{number};"])
         self.works("counting", alone=True)
-        out.extend([plan.fence, "atom.relaxed.gpu.global.add.u32 %r6, [%a3], 1;"])
+        out.append(plan.fence)
+        self.works("fenced", alone=True)
+        out.append("atom.relaxed.gpu.global.add.u32 %r6, [%a3], 1;")
         if plan.rounds:
             bound = plan.clusters * (number + 1)
             out.extend([f"POLL{number}:", "ld.relaxed.gpu.global.u32 %r7, [%a3];", f"setp.lt.u32 %p, %r7, {bound};"])
@@ -228,7 +234,7 @@ def generate(random: Random) -> Plan:
     for _ in range(random.choice((0, 0, 1, 1, 2))):
         works.append(Work(
             random.choice(PLACES), random.choice(("load", "store", "copy", "copy", "bulk load", "bulk store")),
-            random.choice(tuple(TILES)), random.choice(("%a1", "%a2", "%a2")), turned=random.random() < 0.4,
+            random.choice(tuple(TILES)), random.choice(("%a1", "%a2", "%a2", "%a16")), turned=random.random() < 0.4,
             wait=random.choice(("now", "now", "late", "never")), fence=random.random() < 0.8,
         ))  # fmt: skip
     return Plan(
@@ -236,6 +242,7 @@ def generate(random: Random) -> Plan:
         barrier=random.random() < 0.93, barrier_after=random.random() < 0.95,
         fence=_usually(random, "fence.acq_rel.gpu;", "", "fence.acq_rel.cta;"),
         fence_after=_usually(random, "fence.acq_rel.gpu;", "", "fence.sc.gpu;"), barrier_in_loop=random.random() < 0.7,
+        odd=random.choice((-1, 0, 1, 2)),
     )  # fmt: skip
 
 

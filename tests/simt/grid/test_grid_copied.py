@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -66,6 +67,30 @@ WRONG = {
     "a store in a loop": Plan(rounds=1, works=(Work("looping", "store", "turning"), Work("looping", "load", "own"))),
 }  # fmt: skip
 
+READ = Work("looping", "load", "turning")
+ODD = {
+    "a copy that may still read what its thread stores": (
+        Work("start", "copy", "own", "%a16", wait="never"), STORE, READ,
+    ),
+    "a bulk load without a proxy fence of what its cluster stores": (
+        STORE, Work("met", "bulk load", "own", "%a16", fence=False), READ,
+    ),
+    "a bulk store of which only the reads are complete": (
+        Work("start", "bulk store", "own", wait="late"), Work("met", "load", "own", "%a16", turned=True),
+    ),
+    "a bulk load ahead of a proxy fence": (
+        STORE, Work("gone on", "bulk load", "next", "%a16", fence=False), Work("looping", "bulk load", "turning"),
+    ),
+    "a store behind the fence": (Work("counting", "store", "own"), Work("fenced", "store", "own", "%a16"), READ),
+}  # fmt: skip
+"""What a pair of clusters shows only if the odd one is one of the two."""
+ODD_WAITS = {
+    "a copy that is complete only behind the barrier": (
+        Work("met", "load", "next"), Work("met", "copy", "next", "%a16", wait="never"), Work("end", "store", "own"),
+    ),
+}  # fmt: skip
+OF_ONE_THREAD = {"a bulk load ahead of a proxy fence", *ODD_WAITS}
+
 
 def answer(plan: Plan) -> tuple[Verdict | None, str]:
     """The answer that pairs give, or why they give none."""
@@ -85,9 +110,17 @@ def test_a_wrong_grid_is_not_proved(name: str) -> None:
     assert found.pairs is None or found.pairs.verdict is Verdict.FINDING
 
 
+@pytest.mark.parametrize("name", [*ODD, *ODD_WAITS])
+def test_one_cluster_that_goes_wrong_is_not_overlooked(name: str) -> None:
+    works, rounds = (ODD[name], 0) if name in ODD else (ODD_WAITS[name], 1)
+    plan = Plan(clusters=12, threads=1 if name in OF_ONE_THREAD else 2, rounds=rounds, works=works)
+    assert answer(plan) == (Verdict.PROVED, "")
+    assert answer(replace(plan, odd=9))[0] is not Verdict.PROVED
+
+
 @pytest.mark.parametrize("name", ["cp.async", "loads between barriers", "a barrier of the grid"])
 def test_one_pair_stands_for_all_rounds_of_a_large_grid(name: str) -> None:
-    plan = Plan(**{**vars(RIGHT[name]), "clusters": LARGE})
+    plan = replace(RIGHT[name], clusters=LARGE)
     found = check(write(plan), {**launch_of(plan), "cooperative": bool(plan.rounds)})
     assert found.verdict is Verdict.PROVED
     assert found.covers is not None
