@@ -29,7 +29,8 @@ there (``mcheck.simt.grid.signals.cluster_signals``).
    acquires. ``mcheck.simt.grid.signals.signal_order`` computes which, and says why that is so.
    A load ahead of a wait, of the same word, decides only whether there is a wait at all, and is left out
    (``mcheck.simt.grid.signals.early_polls``).
-5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
+5. What conflicts between clusters otherwise are weak accesses through the generic proxy, and copies
+   (``mcheck.simt.grid.pairs.copied_ranges``).
 6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running. If this is the
    only condition that does not hold, a cluster that waits for others is followed by itself: it may be the only one that
    is resident. If it is stuck, that is the finding; otherwise the answer is bounded, and says so.

@@ -28,7 +28,7 @@ from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
 from mcheck.simt.execution.waits.value_tests import AwaitedValue, find_sign_draws
 from mcheck.simt.grid.counters.count_uses import CountUses
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.kept_operands import FindWait, Kept, find_kept_waits
 from mcheck.simt.grid.pairs.known_words import KnownWord, known_word
 from mcheck.simt.grid.pairs.only_path import LEARNED

@@ -49,7 +49,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.only_path import LEARNED
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.synchronisations import Synchronisation

@@ -14,18 +14,19 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
 from mcheck.simt.grid.pairs.conflicts import (
     ALL,
     Kind,
     Side,
     Table,
+    columns_between,
     cover_kinds,
     kinds_within,
     meetings,
     span_of,
     tabulate,
 )
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.signal_order import PairLinks
 
@@ -130,11 +131,7 @@ def _by_kind(
     table: Table, mine: Numbers, theirs: Numbers
 ) -> Iterator[tuple[tuple[int, ...], frozenset[tuple[int, int]]]]:
     """What tells kinds of conflicts apart, but for the clusters, and the owners of each."""
-    columns = [
-        column.astype(np.int64)
-        for rows in (mine, theirs)
-        for column in (table.kinds[rows], table.roles[rows], table.segments[rows], table.non_coherent[rows])
-    ]
+    columns = columns_between(table, mine, table, theirs)
     table_of_kinds = np.stack([*columns, table.owners[mine], table.owners[theirs]], axis=1)
     found: dict[tuple[int, ...], set[tuple[int, int]]] = {}
     for row in np.unique(table_of_kinds, axis=0).tolist():
