@@ -16,6 +16,7 @@ from mcheck.checking.modules.followed_clusters import Followed, FollowTogether
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.waits import OfWord, Wait
 from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
@@ -83,6 +84,24 @@ def never_ending(begun: Launch, follow: FollowTogether, question: Question, limi
     """The waits that never end if only the clusters of a group are resident, and no others begin before these end."""
     alone = follow(begun, limit)
     return () if alone is None else tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
+
+
+def never_ended(alone: Followed, left: int, total: int) -> Answer | None:
+    """The answer about ``total`` clusters of which one waits for a word that holds ``left`` when nobody goes on, from
+    that about this one alone; ``None`` if it does not wait.
+    """
+    if not alone.deadlocks:
+        return None
+    stuck = tuple(replace(f, waits=tuple(_holding(w, left) for w in f.waits)) for f in alone.deadlocks)
+    reason = Reason(Cause.CLUSTERS, f"the signals of all {total} clusters of the grid were followed")
+    return add_verdict(replace(alone.answer, findings=stuck, covered=False, reasons=(reason,)))
+
+
+def _holding(wait: Wait, left: int) -> Wait:
+    """A wait for a word, with what it holds where all clusters have gone as far as they can."""
+    if not isinstance(wait.goal, OfWord):
+        return wait
+    return replace(wait, goal=replace(wait.goal, value=left))
 
 
 def _is_resident(launch: Launch) -> bool:

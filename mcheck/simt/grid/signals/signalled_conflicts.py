@@ -48,7 +48,7 @@ def choose_pairs(side: Side, orders: Orders, limit: Limit) -> list[Pair]:
     ``NotReducible``.
     """
     everything = tabulate(side)
-    _check_only_signals(everything, side, limit)
+    check_only_signals(side, limit, everything)
     numbers = range(len(side.executions))
     wanted = dict(_kinds_between(everything, numbers, side, orders, limit))
     for kind, number in kinds_within("", side, limit):
@@ -72,7 +72,7 @@ def check_words(side: Side, orders: Orders, limit: Limit) -> None:
     alone. Raises ``NotReducible``.
     """
     everything = tabulate(side)
-    _check_only_signals(everything, side, limit)
+    check_only_signals(side, limit, everything)
     for _ in _kinds_between(everything, range(len(side.executions)), side, orders, limit):
         pass
 
@@ -87,10 +87,11 @@ class _Only:
         return [self.given[one, other]] if (one, other) in self.given else []
 
 
-def _check_only_signals(table: Table, side: Side, limit: Limit) -> None:
+def check_only_signals(side: Side, limit: Limit, table: Table | None = None) -> None:
     """Check that nothing but signals, waits and draws of tickets accesses their words, and that no two words overlap.
-    Raises ``NotReducible``.
+    ``table`` has the accesses, if they are tabulated. Raises ``NotReducible``.
     """
+    table = table or tabulate(side)
     mine, theirs = meetings(table, table, limit)
     other = table.counts[mine] & ~table.counts[theirs]
     if other.any():
