@@ -9,11 +9,12 @@ import pytest
 
 from mcheck.base.verdicts import Verdict
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Reg
 from mcheck.ir.ops import Op
 from mcheck.ptx import check
-from mcheck.simt.grid.pairs.barrier_phases import Course, Phases, Point, When
+from mcheck.simt.grid.pairs.barrier_phases import Course, Phases, Point, When, meeting_barriers
 from tests.fuzz.copied_grids import Plan, Work, answer_by_pairs, compare, generate, launch_of, read, write
+from tests.fuzz.pair_answers import build
 
 SECONDS = 60.0
 SEEDS = 240
@@ -158,27 +159,36 @@ def wait(pending: int, *, commits: bool = False) -> Op:
     ],
 )
 def test_a_copy_is_complete_where_its_thread_waits_for_its_group(code: tuple[Op, ...], done: dict[int, When]) -> None:
-    course = Course(32)
+    course = Course(frozenset({Const(0)}))
     course.issued["cp.async"].append(7)
     for op in code:
         course.step(op)
     assert course.done == done
 
 
+WHOLE = ops.Barrier(kind="sync", barrier=Const(1), count=Const(32))
+PART = ops.Barrier(kind="sync", barrier=Const(1), count=Const(16))
+ARRIVAL = ops.Barrier(kind="arrive", barrier=Const(1), count=Const(32))
+SOME = ops.Barrier(kind="sync", barrier=Reg("b"))
+
+
 @pytest.mark.parametrize(
-    ("barrier", "rounds"),
+    ("barriers", "rounds"),
     [
-        (BARRIER, 1),
-        (ops.Barrier(kind="red", barrier=Const(0), red_op="or"), 1),
-        (ops.Barrier(kind="sync", barrier=Const(1), count=Const(32)), 1),
-        (ops.Barrier(kind="sync", barrier=Const(1), count=Const(16)), 0),
-        (ops.Barrier(kind="arrive", barrier=Const(0)), 0),
+        ([BARRIER], {BARRIER: 1}),
+        ([ops.Barrier(kind="red", barrier=Const(0), red_op="or")], {BARRIER: 1}),
+        ([WHOLE], {WHOLE: 1, BARRIER: 0}),
+        ([PART], {PART: 0}),
+        ([WHOLE, PART, BARRIER], {WHOLE: 0, PART: 0, BARRIER: 1}),
+        ([WHOLE, ARRIVAL], {WHOLE: 0, ARRIVAL: 0}),
+        ([BARRIER, SOME], {BARRIER: 0, SOME: 0}),
     ],
 )
-def test_a_barrier_of_all_threads_ends_a_round(barrier: Op, rounds: int) -> None:
-    course = Course(32)
-    course.step(barrier)
-    assert course.round == rounds
+def test_a_barrier_at_which_all_threads_wait_ends_a_round(barriers: list[Op], rounds: dict[Op, int]) -> None:
+    found = {op: Course(meeting_barriers(barriers, 32)) for op in rounds}
+    for op, course in found.items():
+        course.step(op)
+    assert {op: course.round for op, course in found.items()} == rounds
 
 
 def test_a_phase_is_told_by_the_points_ahead() -> None:
@@ -199,3 +209,102 @@ def test_who_leaves_before_a_barrier_is_not_ordered_by_it() -> None:
     assert given.phase(1, When(0, 0), When(0, 0)) is None
     given = Phases([Point(0, When(3, 0))], {0: 0, 1: 0}, {0: 0, 1: 2})
     assert given.phase(1, When(5, 1), When(5, 1)) is None
+
+
+# --- what one cluster of many does ------------------------------------------------------------------------------------
+
+FEW_CLUSTERS, CLUSTERS_IN_ROWS = 6, (4, 5)
+ONLY_THERE = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 other, .param .u64 count)
+.reqntid 64, 1, 1
+{{
+.reg .pred %p, %q;
+.reg .b32 %r<20>;
+.reg .b64 %a<20>;
+.shared .align 128 .b8 tile[1024];
+ld.param.u64 %a1, [data];
+ld.param.u64 %a2, [other];
+ld.param.u64 %a3, [count];
+mov.u32 %r1, %ctaid.x;
+mov.u32 %r2, %tid.x;
+mov.u32 %r3, %nctaid.x;
+mov.u32 %r4, %ctaid.y;
+mad.lo.u32 %r5, %r4, %r3, %r1;
+mov.u32 %r6, tile;
+mad.lo.u32 %r6, %r2, 16, %r6;
+mul.wide.u32 %a4, %r5, 128;
+add.s64 %a5, %a1, %a4;
+mul.wide.u32 %a6, %r4, 4;
+add.s64 %a7, %a2, %a6;
+mul.wide.u32 %a8, %r5, 4;
+add.s64 %a9, %a5, %a8;
+{body}
+setp.ne.u32 %q, %r2, 0;
+@%q bra DONE;
+st.global.u32 [%a5+64], 1;
+fence.acq_rel.gpu;
+atom.relaxed.gpu.global.add.u32 %r9, [%a3], 1;
+fence.acq_rel.gpu;
+setp.ne.u32 %p, %r9, {last};
+@%p bra DONE;
+ld.global.u32 %r10, [%a1+64];
+DONE:
+ret;
+}}
+"""
+ARRIVES = """setp.ge.u32 %p, %r2, 32;
+@%p bra SECOND;
+bar.sync 1, 64;
+bar.sync 0;
+setp.ne.u32 %q, %r2, 0;
+@%q bra MET;
+st.global.u32 [%a5+20], 1;
+MET:
+bar.sync 0;
+bra TOGETHER;
+SECOND:
+{first} 1, 64;
+bar.sync 0;
+setp.ne.u32 %q, %r2, 32;
+@%q bra STORED;
+st.global.u32 [%a9], 1;
+STORED:
+bar.sync 0;
+TOGETHER:"""
+NO_BYTES = {
+    "cp.async": "cp.async.cg.shared.global [%r6], [%a7], 16, 0;\ncp.async.wait_all;",
+    "cp.async.bulk": "cp.async.bulk.global.shared::cta.bulk_group [%a7], [%r6], 0;",
+    "cp.async.bulk.prefetch": "cp.async.bulk.prefetch.L2.global [%a7], 64;",
+}
+
+
+def answer_about(body: str, grid: tuple[int, int]) -> Verdict | None:
+    """The answer that pairs give about a grid, each of whose clusters executes ``body`` before it counts itself."""
+    count = grid[0] * grid[1]
+    given = {
+        "grid": list(grid), "block": 64,
+        "params": {
+            "data": {"buffer": 128 * count}, "other": {"buffer": 128 * count},
+            "count": {"buffer": 4, "init": {"hex": "00000000"}},
+        },
+    }  # fmt: skip
+    text = ONLY_THERE.format(body=body, last=count - 1)
+    found, _ = answer_by_pairs(*build(text, given, cooperative=False), SECONDS, signals=False)
+    return None if found is None else found.verdict
+
+
+@pytest.mark.parametrize("first", ["bar.arrive", "bar.sync"])
+def test_who_arrives_without_waiting_ends_no_round(first: str) -> None:
+    """Both warps store between the same two barriers, of the last cluster alone to the same word: where one has only
+    arrived at the barrier before, it has waited one time less.
+    """
+    assert answer_about(ARRIVES.format(first=first), (FEW_CLUSTERS, 1)) is Verdict.FINDING
+
+
+@pytest.mark.parametrize("name", NO_BYTES)
+def test_an_address_is_aligned_even_if_nothing_is_accessed(name: str) -> None:
+    """In rows of clusters, of which the first and the last one are aligned."""
+    assert answer_about(NO_BYTES[name], CLUSTERS_IN_ROWS) is not Verdict.PROVED
+    assert answer_about(NO_BYTES[name].replace("%a7", "%a2"), CLUSTERS_IN_ROWS) is Verdict.PROVED

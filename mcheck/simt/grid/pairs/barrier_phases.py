@@ -3,7 +3,9 @@
 A *round* of a thread is what it does between two barriers for which all threads of its CTA come together, those that
 have exited aside. The n-th one is the same for all threads: each waits for all others. So what a thread has done, and
 completed, in one round is ordered before what any thread of its CTA does in a later one, if it comes to the barrier in
-between itself (8.9.4). Of a copy a wait of its own thread for its group says when it is complete.
+between itself (8.9.4). Of a copy a wait of its own thread for its group says when it is complete. A barrier at which
+some thread arrives without waiting, or with a part of the others, ends no round, in no thread: of those of two threads
+it need not be known which one is which.
 
 *Within a cluster* accesses that are ordered so are no race, wherever they are.
 
@@ -20,14 +22,14 @@ are through the other one: what has been written through a proxy needs no fence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mcheck.base.records import dataclass as record
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
 
 NEVER = 1 << 40
@@ -55,11 +57,28 @@ class Point:
     at: When
 
 
+def meeting_barriers(ops_of_cta: Iterable[Op], width: int) -> frozenset[Expr]:
+    """The barriers at which nothing happens but that all threads of a CTA of so many wait for each other."""
+    barriers = [op for op in ops_of_cta if isinstance(op, ops.Barrier)]
+    other = {op.barrier for op in barriers if not _is_of_all(op, width)}
+    found = {op.barrier for op in barriers} - other
+    if not all(isinstance(barrier, Const) for barrier in found | other):
+        return frozenset()
+    return frozenset(barrier for barrier in found if barrier is not None)
+
+
+def _is_of_all(op: ops.Barrier, width: int) -> bool:
+    whole = op.count is None or op.count == Const(width)
+    return whole and op.kind in ("sync", "red") and op.instance is None
+
+
 @dataclass(slots=True)
 class Course:
-    """The rounds of a thread of a CTA of so many threads, while its code is read from its first place on."""
+    """The rounds of a thread of a CTA with these ``meeting_barriers``, while its code is read from its first place
+    on.
+    """
 
-    width: int
+    meetings: frozenset[Expr]
     place: int = -1
     round: int = 0
     committed: dict[str, list[list[int]]] = field(default_factory=lambda: {family: [] for family in GROUPS})
@@ -93,7 +112,7 @@ class Course:
                 self.fences.append((self.now, op.sem == "sc"))
             case ops.ProxyFence():
                 self.proxies.append(self.now)
-            case ops.Barrier() if self._is_of_all(op):
+            case ops.Barrier() if op.barrier in self.meetings:
                 self.round += 1
             case ops.Commit(family=family) if family in GROUPS:
                 self._commit(family)
@@ -103,10 +122,6 @@ class Course:
                 complete = max(len(self.committed[family]) - pending, 0)
                 self.done |= {copy: self.now for group in self.committed[family][:complete] for copy in group}
                 del self.committed[family][:complete]
-
-    def _is_of_all(self, op: ops.Barrier) -> bool:
-        whole = op.count is None or op.count == Const(self.width)
-        return whole and op.kind in ("sync", "red") and op.instance is None
 
     def _commit(self, family: str) -> None:
         self.committed[family].append(self.issued[family])

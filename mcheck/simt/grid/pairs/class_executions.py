@@ -196,7 +196,8 @@ def _are_regular(one: Execution, moved: Numbers, starts: Numbers, slopes: Number
     bases, tops = (np.array(given, np.int64) for given in zip(*sorted(
         (i.base, i.base + i.object.size) for i in instances), strict=True))  # fmt: skip
     mine = np.searchsorted(bases, accesses.origins[moved], side="right") - 1
-    good &= ((starts >= bases[mine]) & (starts + sizes <= tops[mine]) & (starts % aligned == 0)).all(axis=1)
+    inside = (starts >= bases[mine]) & (starts + sizes <= tops[mine])
+    good &= ((inside | (sizes == 0)) & (starts % aligned == 0)).all(axis=1)
     still = np.ones(len(accesses.sizes), np.bool_)
     still[moved] = False
     for some, others in ((slice(None), still & accesses.strong), (writes, still & accesses.writes)):

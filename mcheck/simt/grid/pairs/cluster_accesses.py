@@ -15,14 +15,14 @@ from mcheck.effects.site import Layout, layout_of
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.ir import ops
-from mcheck.ir.expr import Lanes
+from mcheck.ir.expr import Expr, Lanes
 from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.resolve import expressions
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.grid.pairs.barrier_phases import NEVER, NO_PHASE, Course, Phases, Point, When
+from mcheck.simt.grid.pairs.barrier_phases import NEVER, NO_PHASE, Course, Phases, Point, When, meeting_barriers
 from mcheck.simt.grid.pairs.copied_ranges import Copied, read_copy, read_prefetch
 from mcheck.simt.grid.pairs.global_places import Numbers, mentions_global, places_of
 from mcheck.simt.grid.pairs.idle_atomics import is_idle_atomic
@@ -168,8 +168,8 @@ class AccessReader:
     threads: Sequence[Thread] = ()
     layout: Layout | None = None
     """The threads, and the layout, of the program that is read."""
-    width: int = 0
-    """The threads of a CTA."""
+    meetings: frozenset[Expr] = frozenset()
+    """The barriers that end rounds."""
     done: dict[int, When] = field(default_factory=dict)
     """By row, when a copy is complete."""
     points: list[Point] = field(default_factory=list)
@@ -182,7 +182,7 @@ class AccessReader:
         """The accesses of threads of one warp with equal code; returns its shape."""
         shape, orders = list[int](), list[int]()
         same_in_warps, own_operands = True, False
-        course = Course(self.width)
+        course = Course(self.meetings)
         for op in code:
             inner = performed_operation(op)
             course.step(inner)
@@ -206,7 +206,9 @@ class AccessReader:
                     same_in_warps &= copied.is_of_thread
                     continue
                 case ops.Prefetch():
-                    shape.append(self.shapes.setdefault(read_prefetch(inner, lanes), len(self.shapes)))
+                    prefetched = read_prefetch(inner, lanes)
+                    shape.append(self.shapes.setdefault(prefetched.shape, len(self.shapes)))
+                    self._add_copy(op, prefetched, threads, course, len(orders))
                     continue
                 case ops.ProxyFence() if inner.kind != "async" or inner.half is not None:
                     raise NotReducible("fences of a kind that is not followed", op.span)
@@ -232,10 +234,12 @@ class AccessReader:
     def read_program(self, program: Program) -> tuple[tuple[int, ...], ...]:
         """The accesses of all threads; returns the shape of each. Those of a warp that do the same are read as one."""
         self.threads, self.layout = program.threads, layout_of(program)
-        self.width = sum(t.place.cta == program.threads[0].place.cta for t in program.threads)
         warps: dict[tuple[object, ...], list[int]] = {}
         for thread in program.threads:
             warps.setdefault((thread.place.cta.rank, thread.place.warp, *map(id, thread.code)), []).append(thread.index)
+        width = sum(t.place.cta == program.threads[0].place.cta for t in program.threads)
+        codes = [program.threads[members[0]].code for members in warps.values()]
+        self.meetings = meeting_barriers((performed_operation(op) for code in codes for op in code), width)
         shape: dict[int, tuple[int, ...]] = {}
         for members in warps.values():
             code = program.threads[members[0]].code
@@ -315,9 +319,12 @@ class AccessReader:
         return self.shapes.setdefault((type(inner), inner.span, inner.type, inner.text), len(self.shapes))
 
     def check_bounds(self, at: Numbers, size: int, op: Op, alignment: int) -> None:
-        """Check that accesses stay in their buffers, and are aligned. Raises ``NotReducible``."""
+        """Check that accesses, unless they are of no bytes, stay in their buffers, and are aligned. Raises
+        ``NotReducible``.
+        """
         first, last = self.memory.find(int(at.min())), self.memory.find(int(at.max()))
-        if first is None or first is not last or int(at.max()) + size > first.base + first.object.size:
+        inside = first is not None and first is last and int(at.max()) + size <= first.base + first.object.size
+        if size and not inside:
             for low in at.tolist():
                 found = self.memory.find(low)
                 if found is None or low + size > found.base + found.object.size:

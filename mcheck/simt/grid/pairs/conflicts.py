@@ -147,6 +147,7 @@ def meetings(x: Table, y: Table, limit: Limit) -> tuple[Numbers, Numbers]:
     within = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
     theirs = order[np.repeat(low, counts) + within]
     meet = (y.ends[theirs] > x.starts[mine]) & (x.writes[mine] | y.writes[theirs])
+    meet &= (x.ends[mine] > x.starts[mine]) & (y.ends[theirs] > y.starts[theirs])
     return mine[meet], theirs[meet]
 
 

@@ -42,7 +42,9 @@ Copy = ops.CpAsync | ops.BulkCopy | ops.TensorCopy
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """As many bytes from each of ``starts``, by the lanes of these numbers among those that execute the copy."""
+    """As many bytes from each of ``starts``, by the lanes of these numbers among those that execute the copy. None are
+    accessed where a copy has nothing to do; even then its address has to be aligned.
+    """
 
     starts: Numbers
     size: int
@@ -108,9 +110,10 @@ def _bulk_copy(op: ops.BulkCopy, threads: Sequence[Thread]) -> Copied | None:
 
 def _ranges(place: Expr, lanes: Sequence[int], sizes: Numbers) -> Iterator[Ranges]:
     """The bytes from a place on, lanes with as many together."""
-    for size in np.unique(sizes[sizes > 0]).tolist():
+    for size in np.unique(sizes).tolist():
         members = np.flatnonzero(sizes == size)
-        starts = places_of(place, [lanes[k] for k in members.tolist()])
+        mine = [lanes[k] for k in members.tolist()]
+        starts = places_of(place, mine) if size else numbers_of(place, mine)
         if starts is None:
             raise NotReducible("a copy is not of global memory")
         yield Ranges(starts, int(size), members)
@@ -144,8 +147,8 @@ def _number(operand: Expr, lane: int) -> int:
     return int(numbers_of(operand, [lane])[0])
 
 
-def read_prefetch(op: ops.Prefetch, lanes: Sequence[int]) -> object:
-    """What is the same of a prefetch wherever it is of: it accesses nothing. Raises ``NotReducible``."""
-    if op.src is not None and (numbers_of(op.src, lanes) % CHUNK).any():
-        raise NotReducible("an operand of a prefetch is not as it has to be", op.span)
-    return replace(op, src=None if op.src is None else ANYWHERE, coords=())
+def read_prefetch(op: ops.Prefetch, lanes: Sequence[int]) -> Copied:
+    """What these lanes of a warp have of a prefetch: it accesses nothing. Raises ``NotReducible``."""
+    ranges = () if op.src is None else tuple(_ranges(op.src, lanes, np.zeros(len(lanes), np.int64)))
+    shape = replace(op, src=None if op.src is None else ANYWHERE, coords=())
+    return Copied(ranges, CHUNK, False, False, shape, ops.Prefetch, None)
