@@ -12,8 +12,9 @@ from random import Random
 import pytest
 
 from benchmarks.mutants import TABLE, mutants
+from benchmarks.mutations import NAME, unfit
 from mcheck.base.errors import InputError
-from mcheck.cat import load_model, parse_model
+from mcheck.cat import full_text, load_model, parse_model
 from mcheck.frontend.litmus import parse
 from tests.cat.pretty import show_model
 from tests.fuzz import comparisons, differential, edited_models
@@ -202,6 +203,10 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rows", "least"), [(TABLE, 5), (TABLE.with_name("engine-mutants.toml"), 20)])
 def test_every_mutant_fits_the_code(rows: Path, least: int) -> None:
     assert len(mutants(rows)) >= least
+
+
+def test_every_mutation_fits_the_model() -> None:
+    assert unfit(full_text(NAME)) == []
 
 
 BUGS = """
