@@ -64,7 +64,7 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
 
-    def every(module: Module, launch: Launch, limit: Limit) -> Answer | None:
+    def every(module: Module, launch: Launch, limit: Limit) -> tuple[Answer, Sequence[int]] | None:
         return prove_every(module, launch, model, replace(question, timeout=limit.left()), engine)
 
     try:
@@ -78,8 +78,12 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     )
 
 
-def prove_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer | None:
-    """The answer about one cluster for every number that a parameter may be, if it is proved. Raises ``TimeOut``."""
+def prove_every(
+    module: Module, launch: Launch, model: Model, question: Question, engine: str
+) -> tuple[Answer, Sequence[int]] | None:
+    """The answer about one cluster for every number that a parameter may be, if it is proved, and the numbers with
+    which it differs (``ProveEvery``). Raises ``TimeOut``.
+    """
     names = [a.name for a in launch.arguments if _is_any(a)]
     family = _Launches(module, launch, model, question, engine, names)
     limit = Limit(question.timeout)
@@ -91,7 +95,8 @@ def prove_every(module: Module, launch: Launch, model: Model, question: Question
         if checked.record(number, family.answer(number, limit.remaining())) or not checked.are_whole:
             return None
     given, scope = family.conclude_proved(proof, checked), describe_followed(launch, None)
-    return replace(given, assumptions=tuple(a for a in given.assumptions if a != scope))
+    answer = replace(given, assumptions=tuple(a for a in given.assumptions if a != scope))
+    return answer, [number for (number,) in proof.numbers]
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:

@@ -26,6 +26,7 @@ such k. Accesses are in bounds and aligned for every number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -35,14 +36,14 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, share_reason
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.followed_clusters import FollowModule
+from mcheck.checking.modules.followed_clusters import FollowModule, ProveEvery
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.pairs.cluster_pairs import join_answers
 from mcheck.checking.modules.pairs.executed_alone import within_one_cluster
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.draws.drawn_numbers import find_draws
-from mcheck.simt.grid.draws.given_draws import give_draws, with_any_rounds, with_rounds
+from mcheck.simt.grid.draws.given_draws import GivenDraws, give_draws, with_any_rounds, with_rounds
 from mcheck.simt.grid.draws.predication import with_guards
 from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, check_apart, find_tiles, watch_rounds
 from mcheck.simt.grid.pairs.known_words import without_contents
@@ -61,7 +62,7 @@ MAX_SINGLE = 6
 
 
 def ask_drawn(
-    module: Module, launch: Launch, follow: FollowModule, every: FollowModule | None, limit: Limit
+    module: Module, launch: Launch, follow: FollowModule, every: ProveEvery | None, limit: Limit
 ) -> Answer | Reason | None:
     """The answer about a grid whose clusters draw tiles, or why there is none, if they seem to."""
     seconds = max(SECONDS, (limit.left() or 0) / 2)
@@ -78,7 +79,7 @@ def ask_drawn(
 
 
 def answer_drawn(
-    module: Module, launch: Launch, follow: FollowModule, every: FollowModule | None, limit: Limit
+    module: Module, launch: Launch, follow: FollowModule, every: ProveEvery | None, limit: Limit
 ) -> Answer | None:
     """The answer about a grid whose clusters draw tiles, if it is proved. Raises ``NotReducible`` if a condition does
     not hold.
@@ -104,30 +105,33 @@ def answer_drawn(
     if tiles.count > MAX_TILES or tiles.end + tiles.behind >= MAX_NUMBER:
         raise NotReducible(f"there are more than {MAX_TILES} tiles")
     given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
-    watch = watch_rounds(given, alone, tiles, limit)
-    check_apart(watch, tiles, draws, is_conflict, limit)
-    answers = _answer_rounds(given.module, alone, tiles.count, follow, every, limit)
-    return (
-        None
-        if answers is None
-        else join_answers(answers, total, SAID.format(total, draws.word.name, tiles.count), together=1)
-    )
+    watches = [watch_rounds(given, alone, tiles, tiles.count, limit)]
+    check_apart(watches, tiles, draws, is_conflict, limit)
+    found = _answer_rounds(given, alone, tiles.count, follow, every, limit)
+    if found is None:
+        return None
+    answers, numbers = found
+    watches += [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
+    check_apart(watches, tiles, draws, is_conflict, limit)
+    return join_answers(answers, total, SAID.format(total, draws.word.name, tiles.count), together=1)
 
 
 def _answer_rounds(
-    module: Module, launch: Launch, count: int, follow: FollowModule, every: FollowModule | None, limit: Limit
-) -> list[Answer] | None:
-    """The answers about a cluster that draws any of the tiles; ``None`` unless each is a proof."""
+    given: GivenDraws, launch: Launch, count: int, follow: FollowModule, every: ProveEvery | None, limit: Limit
+) -> tuple[list[Answer], Sequence[int]] | None:
+    """The answers about a cluster that draws any of the tiles, and the numbers of tiles with which it differs; ``None``
+    unless each is a proof.
+    """
     if count > MAX_SINGLE:
         note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
-        proved = None if every is None else every(module, with_any_rounds(launch), limit)
-        return None if proved is None or proved.verdict is not Verdict.PROVED else [proved]
+        proved = None if every is None else every(given.module, with_any_rounds(given, launch), limit)
+        return None if proved is None or proved[0].verdict is not Verdict.PROVED else ([proved[0]], proved[1])
     answers: list[Answer] = []
     for rounds in range(count + 1):
         note(Level.CLUSTERS, f"a cluster that draws {rounds} of {count} tiles")
-        one = follow(module, with_rounds(launch, rounds), limit)
+        one = follow(given.module, with_rounds(launch, rounds), limit)
         if one is None or one.verdict is not Verdict.PROVED:
             limit.check()
             return None
         answers.append(one)
-    return answers
+    return answers, range(count + 1)
