@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcheck.integrations.recording.answers import AnswerFolder, check_with_mcheck
-from mcheck.integrations.recording.launches import KernelLaunch, Recording, distinct
+from mcheck.integrations.recording.launches import KernelLaunch, Recording
 from mcheck.integrations.recording.outcome import NumbersNotComputed, outcome
 from mcheck.integrations.recording.tally import TestRecord, failing, from_json, message, summarize
 from mcheck.integrations.recording.targets import DEVICES
@@ -267,7 +267,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     with outcome(session.tensors) as record:
         item.stash[RECORD] = record
         result = yield
-    _judge(item, distinct(item.stash[LAUNCHES]))
+    _judge(item, item.stash[LAUNCHES])
     return result
 
 

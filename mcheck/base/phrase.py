@@ -87,7 +87,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A clause that says what is wrong between two accesses, which a message ends with."""
+    """A clause that a message ends with: what is wrong between two accesses, or why a wait does not end."""
 
     clause: Phrase
 

@@ -113,7 +113,9 @@ class _Includes:
         """The file that ``source`` includes by this name."""
         path = find_included_file(name, source.path)
         if path is None:
-            raise error("CAT040", span, what=name)
+            whole = f"{name}.cat"
+            there = find_included_file(whole, source.path) is not None
+            raise error("CAT040", span, what=name, hint=f"did you mean {whole}?" if there else None)
         if not any(is_in_folder_of(path, owner) for owner in (self._model, *_shipped_files())):
             raise error("CAT049", span, what=name)
         return Included(source.path, name, path, os.path.realpath(path), read_model_text(path, span))

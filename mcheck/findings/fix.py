@@ -63,16 +63,26 @@ class Given:
     site: Site | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WeakWait:
+    """A wait for groups at ``site`` that leaves too many of them ``pending``."""
+
+    site: Site
+    pending: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
     """``codes``, without semicolons, at each of ``points``; without points somewhere in ``thread``. ``leaves``: of a
-    wait for groups, how many may stay pending. ``because``: why the one that is there does not do.
+    wait for groups, how many may stay pending; ``weak`` is the wait whose place it may take instead. ``because``: why
+    the one that is there does not do.
     """
 
     codes: tuple[str, ...]
     points: tuple[Point, ...] = ()
     given: tuple[Given, ...] = ()
     leaves: int | None = None
+    weak: WeakWait | None = None
     thread: str = ""
     because: Phrase = ()
 

@@ -40,6 +40,7 @@ from mcheck.findings.fix import (
     Remark,
     Step,
     ToCome,
+    insertions,
 )
 
 _HAND_OVER = say("{}, or a release that is acquired", A_BARRIER)
@@ -71,8 +72,10 @@ def text_of(fixes: Iterable[Fix]) -> str:
 
 
 def mentioned(fixes: Iterable[Fix]) -> dict[Site, None]:
-    """The places that fixes name, in the order of their words."""
-    return dict.fromkeys(site for fix in fixes for phrase, _ in tell(fix) for site in sites(phrase))
+    """The places that fixes name, in the order of their words, and those that only edits need."""
+    given = tuple(fixes)
+    named = [site for fix in given for phrase, _ in tell(fix) for site in sites(phrase)]
+    return dict.fromkeys((*named, *(point.site for step in insertions(given) for point in step.points)))
 
 
 def things_in(fixes: Iterable[Fix]) -> Iterator[Thing]:
@@ -161,6 +164,8 @@ def _given(given: tuple[Given, ...]) -> Phrase:
 
 def _insert(step: Insert) -> Phrase:
     codes = join([(Code(code),) for code in step.codes], "; ", "; ")
+    if step.weak is not None:
+        return say("execute {} instead of {} at {}", codes, str(step.weak.pending), step.weak.site)
     places = join([("after " if place.after else "before ", place.site) for place in step.points])
     where = (" ", *places) if places else say(" in {}", step.thread) if step.thread else ()
     because = say(", for {}", step.because) if step.because else ()

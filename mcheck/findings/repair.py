@@ -1,13 +1,15 @@
-"""Quick fixes: the instructions that a fix inserts as edits of the text."""
+"""Quick fixes: the instructions that a fix inserts, or puts in the place of others, as edits of the text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
+from mcheck.base.phrase import Site
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Fix, Insert, Point, insertions
 
+_WAIT = re.compile(r"[\w.]*wait_group[\w.]*\s+\d+(?=\s*[;|]|\s*$)")
 _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")
 
 
@@ -37,6 +39,9 @@ def make_edits(fixes: Iterable[Fix], lines: list[str], *, table: bool = False, p
     out = []
     make = _in_a_table if table else _in_a_block
     for step in (insertions if parts else whole_insertions)(fixes):
+        if step.weak is not None and (stronger := _in_place_of(step.weak.site, step.codes[-1], lines)) is not None:
+            out.append(stronger)
+            continue
         for point in step.points:
             if not 0 < point.site.line <= len(lines):
                 return ()
@@ -51,6 +56,14 @@ def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
         line = text[edit.line - 1]
         text[edit.line - 1] = line[: edit.column] + edit.text + line[edit.column + edit.length :]
     return "\n".join(text).split("\n")
+
+
+def _in_place_of(wait: Site, code: str, lines: list[str]) -> Edit | None:
+    """An edit that puts a stronger wait for groups in the place of the one that stands there as a number."""
+    if not 0 < wait.line <= len(lines):
+        return None
+    found = _WAIT.match(lines[wait.line - 1], wait.column - 1)
+    return Edit(wait.line, found.start(), code, found.end() - found.start()) if found is not None else None
 
 
 def _in_a_block(code: str, point: Point, lines: list[str]) -> Edit:

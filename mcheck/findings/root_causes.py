@@ -194,6 +194,14 @@ def _place_of(access: Access) -> object:
     return tuple((span.path, span.line) for span in access.source) or access.line
 
 
+def _awaits_signal(cause: Bug, effect: Bug) -> bool:
+    """Whether the wait that the cause lacks is for the signal of the effect: who does not wait in a loop may not wait
+    behind it either, before the mbarrier goes.
+    """
+    named = [step.signal for f in cause for step in all_steps(f.fixes) if isinstance(step, Await)]
+    return not _places_of(cause[0], named).isdisjoint(_place_of(a) for f in effect for a in f.accesses)
+
+
 def _places_said(finding: Finding) -> set[object]:
     """The source places of the lines that a fix mentions."""
     return _places_of(finding, mentioned(finding.fixes))
@@ -237,6 +245,7 @@ RULES = (
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("RACE003",), ("DEAD",), _waits_twice),
     Rule(("RACE003",), ("UB701",), _same_product),
+    Rule(("RACE003",), ("UB215",), _awaits_signal),
     Rule(("DEAD003",), ("RACE003",), _slot_is_never_freed),
     Rule(("UB304",), ("UB304",), _always),
     Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),

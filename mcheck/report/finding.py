@@ -26,7 +26,7 @@ from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.language_words import Vocabulary, language_of
 from mcheck.report.lines import Line
 from mcheck.report.sentences import label, sentence, thing_name, value_use
-from mcheck.report.source_text import count_shared_calls, place_shown, places_shown, primary_place
+from mcheck.report.source_text import Depth, depth_of, places_shown, primary_place
 from mcheck.report.trace import abridge_registers, format_trace
 
 MOST = 200
@@ -230,8 +230,8 @@ class _Lines:
         self._finding = finding
         self._texts = texts
         self._shown = shown
-        self._shared = count_shared_calls([access.source for access in finding.accesses])
-        self._known = dict(_places_of(finding.lines, self._shared, texts))
+        self._depth = depth_of([access.source for access in finding.accesses], texts)
+        self._known = dict(_places_of(finding.lines, self._depth, texts))
         self._path = next((access.path for access in finding.accesses if access.path), None)
         self._compiled = any(access.source for access in finding.accesses)
         self.primary = primary_place(finding, shown)
@@ -247,7 +247,7 @@ class _Lines:
         """The places with their labels, as many as fit into so many lines: each place takes two, each file one."""
         found = self._finding
         most = min(MOST_MARKS, len(found.waits) or MOST_MARKS)  # waits that no other thread waits for come last
-        said = [(span, label(found, k)) for k, span in enumerate(self._shown[:most]) if span is not None]
+        said = [(span, self._label(k, span)) for k, span in enumerate(self._shown[:most]) if span is not None]
         marks = [
             Mark(span, text + TIMES[said.count((span, text))], primary=span == self.primary)
             for span, text in dict.fromkeys(said)
@@ -257,6 +257,12 @@ class _Lines:
         while room is not None and len(marks) > 1 and 2 * len(marks) + len({mark.span.path for mark in marks}) > room:
             marks.pop()
         return marks
+
+    def _label(self, k: int, span: Span) -> str:
+        """What is said at a place, with the line of the call that it is inside of."""
+        called = self._depth.call(self._finding.accesses[k].source, self._texts)
+        within = called is not None and (called.path, called.line) != (span.path, span.line)
+        return label(self._finding, k) + (f", called at line {called.line}" if called and within else "")
 
     def _wait(self) -> Mark | None:
         """The wait that does not suffice, with what it does."""
@@ -333,17 +339,17 @@ class _Lines:
         return plain((part,))
 
 
-def _places_of(compiled: Sequence[CompiledLine], shared: int, texts: SourceText) -> Iterator[tuple[int, Span | None]]:
+def _places_of(compiled: Sequence[CompiledLine], depth: Depth, texts: SourceText) -> Iterator[tuple[int, Span | None]]:
     """The places of lines of a module; of several that one call contains, those inside of it if its file has them."""
     calls: dict[tuple[str, int] | None, list[CompiledLine]] = {}
     for one in compiled:
-        place = place_shown(one.source, shared, texts)
+        place = depth.place(one.source, texts)
         calls.setdefault(None if place is None else (place.path, place.line), []).append(one)
     for call, within in calls.items():
-        own = [one.source[: len(one.source) - shared] for one in within]
-        inside = [place_shown(chain, count_shared_calls(own), texts) for chain in own]
+        own = [one.source[: len(one.source) - depth.shared] for one in within]
+        inside = [depth_of(own, texts).place(chain, texts) for chain in own]
         if call is None or any(place is None or place.path != call[0] for place in inside):
-            inside = [place_shown(chain, 0, texts) for chain in own]
+            inside = [Depth().place(chain, texts) for chain in own]
         yield from zip((one.line for one in within), inside, strict=True)
 
 

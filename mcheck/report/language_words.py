@@ -98,6 +98,7 @@ WORDS = (
     Word(
         ptx=rf"cp\.async\.bulk\.wait_group {_GROUP}",
         cuda="cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<{n}>{{}})",
+        gluon="tma.store_wait({n}, read_only=False)",
         cute="cute.arch.cp_async_bulk_wait_group({n})",
     ),
     Word(

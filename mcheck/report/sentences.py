@@ -36,22 +36,22 @@ def sentence(finding: Finding) -> Phrase:
     """The finding in one sentence; that of the engine where there is no better one."""
     ends = finding.accesses
     if finding.kind == "deadlock" and (cycle := describe_deadlock(finding)):
-        return cycle
+        return _with_lack(cycle, finding)
     if reads_before_first_fill(finding):
         copy = operation(ends[1]).partition(" ")[2] or "copy"
         said = f"{object_name(ends[0])} is read without waiting for the {copy} that fills it"
-        return _with_lack(said, finding)
+        return _with_lack((said,), finding)
     if len(ends) == 2 and ends[0].object and ends[1].object and finding.kind == "race":
         said = _overwritten(finding) or _race(finding.code, ends[0], ends[1])
         if said:
-            return _with_lack(said, finding)
+            return _with_lack((said,), finding)
     return tuple(_actor(part, behind) for part, behind in zip_longest(finding.said, finding.said[1:], fillvalue=""))
 
 
-def _with_lack(said: str, finding: Finding) -> Phrase:
-    """A sentence with what is wrong between the accesses, if that is known."""
+def _with_lack(said: Phrase, finding: Finding) -> Phrase:
+    """A sentence with what is wrong between the accesses, or why a wait does not end, if that is known."""
     lack = next((part for part in finding.said if isinstance(part, Lack)), None)
-    return say("{}: {}", said, lack.clause) if lack is not None else (said,)
+    return say("{}: {}", said, lack.clause) if lack is not None else said
 
 
 def _actor(part: Part, behind: Part) -> Part:

@@ -19,7 +19,7 @@ from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Point
 from mcheck.findings.repair import Edit, whole_insertions
 from mcheck.report.language_words import find_word, is_declared, language_of
-from mcheck.report.source_text import count_shared_calls, place_shown
+from mcheck.report.source_text import depth_of
 
 _COMMENT = re.compile(r"//.*|/\*.*?\*/|#.*")
 _C_ENDS = (";", "{", "}")
@@ -28,12 +28,15 @@ _PYTHON_OPEN = re.compile(r"[(\[{,\\]$")
 
 @dataclass(frozen=True, slots=True)
 class SourceEdit:
-    """An insertion of ``text`` before the character at the 0-based ``column`` of the 1-based ``line`` of ``path``."""
+    """An insertion of ``text`` before the character at the 0-based ``column`` of the 1-based ``line`` of ``path``, in
+    place of the text ``replaces``.
+    """
 
     path: str
     line: int
     column: int
     text: str
+    replaces: str = ""
 
 
 def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, ...]:
@@ -42,13 +45,17 @@ def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, 
     steps = whole_insertions(finding.fixes)
     if not language or not steps:
         return ()
-    shared = count_shared_calls([access.source for access in finding.accesses])
-    places = {one.line: place_shown(one.source, shared, texts) for one in finding.lines}
-    edits = [
-        _edit(step.codes, place, places.get(place.site.line), language, texts)
-        for step in steps
-        for place in step.points
-    ]
+    depth = depth_of([access.source for access in finding.accesses], texts)
+    places = {one.line: depth.place(one.source, texts) for one in finding.lines}
+    edits: list[SourceEdit | None] = []
+    for step in steps:
+        weak = step.weak
+        if weak is not None and (place := places.get(weak.site.line)) is not None:
+            stronger = _in_place_of(step.codes[-1], weak.pending, place, language, texts)
+            if stronger is not None:
+                edits.append(stronger)
+                continue
+        edits += [_edit(step.codes, place, places.get(place.site.line), language, texts) for place in step.points]
     return tuple(edit for edit in edits if edit is not None) if None not in edits else ()
 
 
@@ -97,6 +104,22 @@ def _edit(
     if above is not None and not _ends_statement(above, python=python):
         return None
     return SourceEdit(place.path, place.line, 0, lines)
+
+
+def _in_place_of(code: str, pending: int, place: Span, language: str, texts: SourceText) -> SourceEdit | None:
+    """An edit of a wait for groups that its line spells with the number of those that it leaves ``pending``."""
+    text = texts.line(place)
+    weaker = re.sub(r"\d+$", str(pending), code)
+    for old, new in ((find_word(weaker, language), find_word(code, language)), (weaker, code)):
+        if text is not None and old and text.count(old) == 1 and text.find(old) == _find_word(old, text):
+            return SourceEdit(place.path, place.line, text.index(old), new, replaces=old)
+    return None
+
+
+def _find_word(word: str, text: str) -> int:
+    """Where a word stands by itself; -1 if it does not."""
+    found = re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text)
+    return found.start() if found is not None else -1
 
 
 def _can_stand(word: str, text: str) -> bool:

@@ -1,28 +1,65 @@
 """Source lines to quote: those of the program, and those of the files that a module says it was compiled from.
 
-Such a file is read if its name is that of source code, beside the module or where the module says. ``place_shown``
-chooses the place to show of an access that was inlined: the outermost call that tells the accesses of a finding apart.
+Such a file is read if its name is that of source code, beside the module or where the module says. ``depth_of``
+chooses the place to show of an access that was inlined: the statement in the file of the kernel, or where that is the
+same for several accesses of a finding, the outermost call that tells them apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
 
 _HEAD = re.compile(r"\s*(?:def\b|@)")
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm__)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How deep in its calls the accesses of a finding are shown: without the ``shared`` outermost ones, and ``inside``
+    the functions that are in the file of the caller, or at the call. A function around inline assembly is a word of the
+    program's own: it is shown where it is called.
+    """
+
+    shared: int = 0
+    inside: bool = False
+
+    def place(self, chain: Sequence[Span], texts: SourceText) -> Span | None:
+        """The place to show of a source location and its calls; ``None`` if none can be read."""
+        called = self.call(chain, texts)
+        if called is None or not self.inside:
+            return called
+        within = list(chain[: chain.index(called)])
+        while within and within[-1].path == called.path and _is_statement(texts.line(within[-1])):
+            called = within.pop()
+        return called
+
+    def call(self, chain: Sequence[Span], texts: SourceText) -> Span | None:
+        """The outermost readable place that is not a shared call, nor the head of a function, which a compiler names as
+        the caller of a function that it calls itself; ``None`` if there is none.
+        """
+        own = list(reversed(chain[: len(chain) - self.shared]))
+        readable = [(span, text) for span in own if (text := texts.line(span)) is not None]
+        return next((span for span, text in readable if _is_code(text)), readable[-1][0] if readable else None)
+
+
+def depth_of(chains: Sequence[tuple[Span, ...]], texts: SourceText) -> Depth:
+    """The depth at which places with different calls are still told apart."""
+    inside = Depth(count_shared_calls(chains), inside=True)
+    places = {_line(place) if (place := inside.place(chain, texts)) else None for chain in chains}
+    return inside if len(places) == len({tuple(map(_line, chain)) for chain in chains}) else Depth(inside.shared)
 
 
 def places_shown(finding: Finding, texts: SourceText) -> list[Span | None]:
     """For each access the place to show: in the source if it can be read, otherwise in the program."""
     chains = [access.source for access in finding.accesses]
-    shared = count_shared_calls(chains)
-    return [
-        place_shown(chain, shared, texts) or access.span for chain, access in zip(chains, finding.accesses, strict=True)
-    ]
+    depth = depth_of(chains, texts)
+    return [depth.place(chain, texts) or access.span for chain, access in zip(chains, finding.accesses, strict=True)]
 
 
 def primary_place(finding: Finding, shown: Sequence[Span | None]) -> Span | None:
@@ -41,13 +78,12 @@ def count_shared_calls(chains: Sequence[tuple[Span, ...]]) -> int:
     return shared if len(chains) > 1 and len({tuple(map(_line, chain)) for chain in chains}) > 1 else 0
 
 
-def place_shown(chain: Sequence[Span], shared: int, texts: SourceText) -> Span | None:
-    """The outermost readable place that is not a shared call, nor the head of a function, which a compiler names as the
-    caller of a function that it calls itself; ``None`` if there is none.
-    """
-    own: Iterable[Span] = reversed(chain[: len(chain) - shared])
-    readable = [(span, text) for span in own if (text := texts.line(span)) is not None]
-    return next((span for span, text in readable if not _HEAD.match(text)), readable[-1][0] if readable else None)
+def _is_code(text: str | None) -> bool:
+    return text is not None and not _HEAD.match(text)
+
+
+def _is_statement(text: str | None) -> bool:
+    return text is not None and _is_code(text) and not _ASSEMBLY.search(text)
 
 
 def _line(span: Span) -> tuple[str, int]:

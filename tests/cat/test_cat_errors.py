@@ -85,6 +85,14 @@ def test_a_cycle_of_includes_is_found_and_a_repetition_is_not_one(tmp_path: Path
     assert load_model(str(tmp_path / "a.cat")).statements
 
 
+@pytest.mark.parametrize(("name", "hint"), [("ptx-9.0", "did you mean ptx-9.0.cat?"), ("ptx-0.1", None)])
+def test_an_include_without_its_suffix_is_recognised(tmp_path: Path, name: str, hint: str | None) -> None:
+    (tmp_path / "a.cat").write_text(f'include "{name}"\n')
+    with pytest.raises(InputError) as caught:
+        load_model(str(tmp_path / "a.cat"))
+    assert (caught.value.code, caught.value.hint) == ("CAT040", hint)
+
+
 def test_files_that_include_each_other_twice_end(tmp_path: Path) -> None:
     depth = 30
     for number in range(depth):

@@ -10,6 +10,7 @@ from mcheck.base.errors import Span
 from mcheck.base.phrase import Actor, Part, Site, Thing, say
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import (
+    Await,
     BeforeIssue,
     Change,
     Condition,
@@ -330,6 +331,16 @@ def test_lines_of_the_barrier_that_is_missing_join_no_more_than_the_fix_of_the_c
         unordered((77, "write"), (98, "read"), fix=Fix((Meet(first=Site(770), second=Site(980)),))),
     ]
     assert members(*found) == [(0, 1)]
+
+
+@pytest.mark.parametrize(("line", "follows"), [(400, 0), (410, None)])
+def test_an_mbarrier_that_goes_before_its_signal_follows_from_the_missing_wait_for_that(
+    line: int, follows: int | None
+) -> None:
+    early = race(access(370, 37), access(280, 28, "write"), Fix((Await(signal=Site(400), before=Site(280)),)))
+    ends = access(line, line // 10, instruction="tcgen05.commit"), access(500, 50, instruction="mbarrier.inval")
+    gone = Finding(code="UB215", kind="undefined", severity="error", said=("gone",), accesses=ends)
+    assert sorted((g.code, g.follows) for g in group_findings([gone, early])) == [("RACE003", None), ("UB215", follows)]
 
 
 def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its_consequence() -> None:

@@ -33,7 +33,7 @@ COMMIT = "cp.async.bulk.commit_group;"
         (
             COMMIT,
             " 1",
-            "Execute cp.async.bulk.wait_group 0 before line 9. The wait at line 8 leaves the latest group pending",
+            "Execute cp.async.bulk.wait_group 0 instead of 1 at line 8. The wait at line 8 leaves the latest group",
         ),
         (
             "",
@@ -272,7 +272,7 @@ P@cta 0 {{
   st.{sem}.gpu.global.u32 [flag], 1;
 }}
 Q@cta 1 {{
-  await ld.acquire.gpu.global.u32 r0, [flag] == 1;
+  await ld.{seen}.gpu.global.u32 r0, [flag] == 1;
   ld.global.u32 r1, [dst];
 }}
 """
@@ -280,15 +280,16 @@ Q@cta 1 {{
 
 @pytest.mark.daily
 @pytest.mark.parametrize(
-    ("wait", "sem", "says"),
+    ("wait", "sem", "seen", "says"),
     [
-        ("cp.async.bulk.wait_group 0;", "relaxed", "Put a barrier between the wait at line 6 and line 11"),
-        ("", "release", "Execute cp.async.bulk.wait_group 0 before line 7, which hands the bytes over."),
-        ("cp.async.bulk.wait_group.read 0;", "release", "Execute cp.async.bulk.wait_group 0 before line 7, which"),
+        ("cp.async.bulk.wait_group 0;", "relaxed", "acquire", "Execute fence.acq_rel.gpu before line 7, or make that"),
+        ("cp.async.bulk.wait_group 0;", "release", "relaxed", "Execute fence.acq_rel.gpu after line 10, or make that"),
+        ("", "release", "acquire", "Execute cp.async.bulk.wait_group 0 before line 7, which hands the bytes over."),
+        ("cp.async.bulk.wait_group.read 0;", "release", "acquire", "Execute cp.async.bulk.wait_group 0 before line 7"),
     ],
 )
-def test_a_wait_that_is_there_is_not_asked_for(wait: str, sem: str, says: str) -> None:
-    case = Case("published.litmus", text=PUBLISHED.format(wait=wait, sem=sem))
+def test_a_wait_that_is_there_is_not_asked_for(wait: str, sem: str, seen: str, says: str) -> None:
+    case = Case("published.litmus", text=PUBLISHED.format(wait=wait, sem=sem, seen=seen))
     told = [f.missing for f in check_case(case, Settings(), Options()).findings if f.code == "RACE003"]
     assert told
     assert all(t.startswith(says) for t in told)
@@ -351,3 +352,90 @@ def test_what_is_written_for_a_copy_is_to_be_handed_over_before_its_issue(engine
     (told,) = [f.missing for f in found if f.code == "RACE003"]
     assert "rder line 5 before the issue of the operation at line 13: a barrier, or a release that the issuing" in told
     assert "with fence.proxy.async before that" in told
+
+
+UNREACHED = """PTX unreached
+{ .shared .b64 full; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 3;
+  mbarrier.arrive.shared::cta.b64 _, [full];
+  mbarrier.arrive.shared::cta.b64 _, [full];
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+}
+"""
+
+
+def test_the_init_of_a_count_that_is_not_reached_is_named() -> None:
+    """A count of 1, the number of threads, would end two phases."""
+    (stuck,) = check_case(Case("unreached.litmus", text=UNREACHED), Settings(), Options()).findings
+    said = "Phase 0 of full@0 got 2 of 3 arrivals: correct the count of its init at line 4, or let the others arrive"
+    assert stuck.missing.startswith(said)
+
+
+HANDED_ON = """PTX handed-on
+{{ .global .align 16 .u32 dst[4]; .shared .align 16 .u32 buf[4]; .shared .b64 ready; }}
+P@cta 0 {{
+  mbarrier.init.shared::cta.b64 [ready], 1;
+  bar.sync 0;
+  st.shared.u32 [buf], 1;
+  fence.proxy.async.shared::cta;
+  mbarrier.arrive.shared::cta.b64 _, [ready];
+}}
+Q@cta 0 {{
+  bar.sync 0;
+  {wait}
+  cp.async.bulk.global.shared::cta.bulk_group [dst], [buf], 16;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+}}
+"""
+READY = "await mbarrier.try_wait.parity.shared::cta.b64 [ready], 0;"
+
+
+def test_the_wait_that_nobody_executes_is_asked_for() -> None:
+    """Whichever access comes first in the execution that is shown."""
+    assert check_case(Case("t.litmus", text=HANDED_ON.format(wait=READY)), Settings(), Options()).verdict == "proved"
+    found = check_case(
+        Case("t.litmus", text=HANDED_ON.format(wait="")), Settings(engine="protocol"), Options()
+    ).findings
+    told = {f.missing for f in found if f.code == "RACE003"}
+    assert told
+    expected = "Wait for the phase of the mbarrier that line 8 signals before line 13: nobody waits for it"
+    assert all(each.startswith(expected) for each in told)
+
+
+def test_of_two_mbarriers_that_nobody_waits_for_neither_is_asked_for() -> None:
+    arrive = "  mbarrier.arrive.shared::cta.b64 _, [ready];\n"
+    text = HANDED_ON.format(wait="").replace(arrive, arrive + arrive.replace("ready", "other"))
+    text = text.replace(".shared .b64 ready;", ".shared .b64 ready; .shared .b64 other;")
+    text = text.replace("  bar.sync 0;\n", "  mbarrier.init.shared::cta.b64 [other], 1;\n  bar.sync 0;\n", 1)
+    found = check_case(Case("t.litmus", text=text), Settings(engine="protocol"), Options()).findings
+    assert [f.code for f in found if f.code == "RACE003"]
+    assert not any("nobody waits" in f.missing for f in found)
+
+
+SLOT = """PTX slot
+{ .global .align 16 .b8 src[16]; .shared .align 16 .u32 buf[4]; .shared .b64 full; .shared .b64 empty; }
+Q@cta 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+  ld.shared.u32 r0, [buf];
+  mbarrier.arrive.shared::cta.b64 _, [empty];
+}
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [empty], 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [full];
+}
+"""
+
+
+@pytest.mark.parametrize("change", [("", ""), ("[empty], 1;", "[empty], 2;")])
+def test_of_threads_that_wait_for_each_other_the_wait_with_a_remedy_comes_first(change: tuple[str, str]) -> None:
+    """Whichever role is the first of the program: P waits with the wrong parity, for whatever count."""
+    (stuck,) = check_case(Case("slot.litmus", text=SLOT.replace(*change)), Settings(), Options()).findings
+    assert [access.thread for access in stuck.accesses] == ["P", "Q"]
+    assert stuck.missing.startswith("Nothing arrived on empty@0: a wait for a slot that is free from the start begins")

@@ -8,6 +8,7 @@ from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Change, Property
+from mcheck.findings.groups import causes, group_findings
 
 HEAD = """PTX rounds
 { .global .align 16 .b8 src[16]; .shared .align 16 .u32 buf[4]; .shared .b64 full; .shared .b64 empty; }
@@ -68,8 +69,59 @@ def test_a_first_wait_for_parity_1_is_named() -> None:
         assert (step.what, step.old, step.new) == (Property.PARITY, "1", "0")
 
 
+STAGES = """PTX early
+{
+  .global .align 16 .b8 src[32];
+  .shared .align 16 .b8 buf[32];
+  .shared .b64 full[2];
+}
+A@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 2;
+  mbarrier.init.shared::cta.b64 [full + 8], 2;
+  bar.sync 0;
+  for k in 0..2 {
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full + 8*k], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf + 16*k], [src + 16*k], 16, [full + 8*k];
+  }
+}
+B@cta 0, warp 1, lane 0 {
+  bar.sync 0;
+  for k in 0..2 {
+    mbarrier.arrive.shared::cta.b64 _, [full + 8*k];
+  }
+  for k in 0..2 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full + 8*k], k%2;
+    ld.shared.u32 r0, [buf + 16*k];
+  }
+}
+"""
+"""Two stages in which the reader arrives, too, and waits for the parity of the round, not of the phase."""
+
+
+def test_a_first_wait_for_parity_1_is_named_where_the_reader_arrives_too() -> None:
+    found = check_case(Case("early.litmus", text=STAGES), Settings(), Options()).findings
+    (race,) = [f for f in found if f.kind == "race"]
+    assert "waits for the phase before the first one of full" in race.message
+    (step,) = race.fixes[0].steps
+    assert isinstance(step, Change)
+    assert (step.what, step.old, step.new) == (Property.PARITY, "1", "0")
+    (bug,) = causes(group_findings(found))
+    assert found[bug.members[0]] is race, "the wait that never ends follows from it"
+
+
 ANNOUNCED = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;"
 ARRIVE = "  mbarrier.arrive.shared::cta.b64 _, [full];\n"
+
+
+def test_a_first_wait_for_parity_1_is_named_where_another_thread_announces_the_bytes() -> None:
+    """Compilers may choose one thread to announce, and another one to copy. The reader then misses phase 0 for good."""
+    announce, copy = (f"{line}\n" for line in COPY.splitlines())
+    reader = f"}}\nQ@cta 0 {{\n  bar.sync 0;\n  bar.sync 1;\n{WAIT.format('full', 1)}{READ}}}\n"
+    issuer = f"}}\nR@cta 0 {{\n  bar.sync 0;\n  bar.sync 1;\n{copy}"
+    found = races(f"{HEAD}{announce}  bar.sync 1;\n{issuer}{reader}")
+    early = [f for f in found if "waits for the phase before the first one of full@0" in f.message]
+    assert early
+    assert early[0].missing.startswith("Wait for parity 0 instead of 1 of full@0 at line")
 
 
 def test_a_wait_for_the_second_phase_is_no_early_one() -> None:

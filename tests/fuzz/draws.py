@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
@@ -373,18 +373,22 @@ def answer_by_one(module: Module, launch: Launch, seconds: float) -> tuple[Answe
         question = Question(timeout=limit.left())
         return without_scope(follow_clusters(given, one, model, question, "auto", limit, alone=True, apart=True))
 
-    def every(given: Module, one: Launch, limit: Limit) -> object:
+    def every(given: Module, one: Launch, limit: Limit) -> tuple[Answer, Sequence[int]]:
         return prove_every(given, one, model, Question(timeout=limit.left()), "auto")
 
-    return say_why(lambda: answer_drawn(module, launch, follow_one, every, Limit(seconds)))  # type: ignore[arg-type]
+    return say_why(lambda: answer_drawn(module, launch, follow_one, every, Limit(seconds)))
 
 
 def compare(plan: Plan, tiles: int, seconds: float = 20.0) -> tuple[Answer | None, str, str]:
-    """The answer, why there is none, or "missed" if it proves what has an error; and the error that is there."""
+    """The answer, why there is none, "missed" if it proves what has an error, or "invented" if it finds one where there
+    is none; and the error that is there.
+    """
     found, why = answer_by_one(*read(plan, tiles), seconds)
     error = judge(plan, tiles)
     if found is not None and found.verdict is Verdict.PROVED and error:
         why = "missed"
+    if found is not None and found.verdict is Verdict.FINDING and not error:
+        why = "invented"
     return found, why, error
 
 
@@ -403,11 +407,11 @@ def main() -> int:
         found, why, error = compare(plan, tiles)
         said = f"refused: {why}" if found is None else why or found.verdict.value
         tally[f"{error or 'right'}: {said}"] += 1
-        if why == "missed":
+        if why in ("missed", "invented"):
             print(f"seed {seed}, {tiles} tiles: {plan}", flush=True)
     for what, number in tally.most_common():
         print(f"{number:5} {what}")
-    return int(any("missed" in what for what in tally))
+    return int(any("missed" in what or "invented" in what for what in tally))
 
 
 if __name__ == "__main__":

@@ -58,6 +58,8 @@ WORDS = ("mov.u32 %r7, %r1;",) * 5 + (
 DRAWS = ("atom.acq_rel.gpu.global.add.u32 %r8, [%a6], 1;",) * 4 + (
     "atom.relaxed.gpu.global.add.u32 %r8, [%a6], 1;", "atom.acq_rel.cta.global.add.u32 %r8, [%a6], 1;",
     "atom.release.gpu.global.add.u32 %r8, [%a6], 1;", "atom.acq_rel.gpu.global.add.u32 %r8, [%a6], 2;",
+    "atom.acq_rel.gpu.global.inc.u32 %r8, [%a6], %r9;", "atom.acq_rel.gpu.global.inc.u32 %r8, [%a6], 5;",
+    "atom.acq_rel.gpu.global.inc.u32 %r8, [%a6], 0;", "atom.acq_rel.gpu.global.inc.u32 %r8, [%a6], %r1;",
 )  # fmt: skip
 ASKS = ("setp.ne.u32 %p, %r8, %r9;",) * 4 + (
     "setp.ne.u32 %p, %r8, 0;", "setp.lt.u32 %p, %r8, %r9;", "setp.ne.u32 %p, %r8, %r1;", "setp.ne.u32 %p, %r8, %r2;",

@@ -138,6 +138,7 @@ READERS = {
     "simt/execution/value_numbering.py",
     "simt/execution/waits/value_tests.py",
     "simt/grid/counters/count_uses.py",
+    "simt/grid/draws/drawn_numbers.py",
     "simt/grid/footprints/affine_forms.py",
     "simt/grid/footprints/class_names.py",
     "simt/grid/footprints/watched_execution.py",

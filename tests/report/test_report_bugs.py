@@ -206,6 +206,8 @@ def test_clean_is_the_headline_of_what_is_proved() -> None:
         ("cutlass", "cp.async.wait_group 1", "cute::cp_async_wait<1>()"),
         ("cutlass", "bar.sync 0", "__syncthreads()"),
         ("gluon", "fence.proxy.async.shared::cta", "fence_async_shared()"),
+        ("gluon", "cp.async.bulk.wait_group.read 0", "tma.store_wait(0)"),
+        ("gluon", "cp.async.bulk.wait_group 1", "tma.store_wait(1, read_only=False)"),
         ("cuda", "bar.warp.sync 0xffffffff", "__syncwarp()"),
         ("cuda", "fence.proxy.async", "cuda::ptx::fence_proxy_async()"),
     ],

@@ -189,8 +189,36 @@ def test_a_fix_names_each_line_of_an_unrolled_loop_once(result: Result, source: 
     assert f"shfl.sync at {said}" in "\n".join(plain(line) for line in checked.describe(told))
 
 
+@pytest.mark.parametrize(
+    ("chains", "first", "shown"),
+    [
+        (((3, 7), (4, 8)), "ring.cu:4:5", ("writes buf[bytes 0..4], called at line 7", "called at line 8")),
+        (((3, 5, 7), (4,)), "ring.cu:4:5", ("writes buf[bytes 0..4], called at line 7",)),
+        (((3, 7), (3, 8)), "ring.cu:8:5", ()),
+        (((3, 7), (4, 7)), "ring.cu:4:5", ()),
+        (((2, 7), (2, 8)), "ring.cu:8:5", ()),
+        (((2, 7), (4, 8)), "ring.cu:4:5", ("called at line 8",)),
+    ],
+    ids=["two functions", "a function of a function", "one statement", "one call", "one wrapper", "a wrapper"],
+)
+def test_an_access_in_a_function_is_shown_there_with_its_call(
+    result: Result, chains: tuple[tuple[int, ...], ...], first: str, shown: tuple[str, ...]
+) -> None:
+    """Line 2 is inline assembly, which is shown where it is called."""
+    written = [f"line({number});" for number in range(1, 10)]
+    written[1] = 'asm volatile("st.shared.u32 [%0], %1;" :: "r"(a), "r"(b));'
+    Path("ring.cu").write_text("\n".join(written))
+    (found,) = result.findings
+    sources = (tuple(Span("ring.cu", line, 5) for line in chain) for chain in chains)
+    accesses = tuple(replace(a, source=source) for a, source in zip(found.accesses, sources, strict=True))
+    said = "\n".join(plain(line) for line in finding_lines(replace(found, accesses=accesses)))
+    assert f"--> {first}\n" in said
+    assert said.count("called at") == len(shown)
+    assert all(each in said for each in shown)
+
+
 def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
-    """The call of line 8 has both; a third line is of another call, and those of a header keep to theirs."""
+    """The call of line 8 has both; a third line is of another call. Those of a header keep to their call."""
 
     def chain(*lines: int, path: str = "ring.cu") -> tuple[Span, ...]:
         return Span(path, lines[0], 5), *(Span("ring.cu", line, 5) for line in lines[1:])
@@ -202,10 +230,10 @@ def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
         found = replace(result.findings[0], fixes=(fix,), lines=compiled)
         return "\n".join(plain(line) for line in checked.describe(replace(result, findings=(found,))))
 
-    assert "before line 5 and after line 6: line 9 hands on" in told(chain(2, 5, 8), chain(3, 6, 8), chain(4, 9))
+    assert "before line 2 and after line 3: line 4 hands on" in told(chain(2, 5, 8), chain(3, 6, 8), chain(4, 9))
     Path("wait.cuh").write_text("first();\nsecond();\n")
     header = (chain(1, 8, path="wait.cuh"), chain(2, 8, path="wait.cuh"))
-    assert "before line 8 and after line 8: line 9 hands on" in told(*header, chain(4, 9))
+    assert "before line 8 and after line 8: line 4 hands on" in told(*header, chain(4, 9))
 
 
 @pytest.mark.parametrize("cta", ["", "cta(0, 1, 0).", "gpu1.cta(0, 1, 0)."])

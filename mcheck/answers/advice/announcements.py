@@ -32,14 +32,18 @@ class Announcement:
 
 
 def suggest_announcement(g: ExecutionGraph) -> Fix | None:
-    """The part that is missing of an announcement; ``None`` if no CTA has seen one of the other, or it is complete."""
-    if g.share_cta(g.old.agent, g.new.agent) or g.old.asynchronous or g.new.asynchronous:
+    """The part that is missing of an announcement; ``None`` if no CTA has seen one of the other, or it is complete. Of
+    an asynchronous operation it is what announces that a wait has completed it.
+    """
+    if g.share_cta(g.old.agent, g.new.agent) or _completion(g) is None:
         return None
     scope = narrowest_common_scope(g.place(g.old.agent), g.place(g.new.agent))
     found = list(_find_announcements(g, scope))
     behind = [made for made in found if _comes_after_access(g, made.write)]
     if behind:
         return next(filter(None, (_suggest_halves(g, made, scope) for made in behind)), None)
+    if g.old.asynchronous or g.new.asynchronous:
+        return None
     whole = (made.write for made in found if not any(_missing_halves(g, made, scope)))
     return next(filter(None, (_suggest_order_before(g, write, scope) for write in whole)), None)
 
@@ -74,19 +78,28 @@ def _address(op: Op) -> object:
     return getattr(ops.performed_operation(op), "address", None)
 
 
+def _completion(g: ExecutionGraph) -> tuple[int, int] | None:
+    """The agent and its step by which the earlier access is complete: the access, or a wait for its group."""
+    old = g.old
+    return (old.agent, old.step) if not old.asynchronous else next(iter(old.waits), None)
+
+
 def _comes_after_access(g: ExecutionGraph, write: Step) -> bool:
-    """Whether a write comes after the earlier access, in its thread or behind a barrier."""
-    if write.agent == g.old.agent:
-        return write.step > g.old.step
-    return write.time[g.old.agent] >= g.old.step
+    """Whether a write comes after the earlier access is complete, in the thread that knows it or behind a barrier."""
+    done = _completion(g)
+    if done is None:
+        return False
+    agent, step = done
+    return write.step > step if write.agent == agent else write.time[agent] >= step
 
 
 def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[bool, bool]:
     """Whether the release and the acquire are missing: a fence counts in the thread of the write, or of the read."""
     write, read = made.write, made.read
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
-    since = g.old.step if _comes_after_access(g, write) else 0
-    gives = (e for e in fences if e.agent == write.agent and e.step < write.step and e.time[g.old.agent] >= since)
+    by, step = _completion(g) or (write.agent, 0)
+    since = step if _comes_after_access(g, write) else 0
+    gives = (e for e in fences if e.agent == write.agent and e.step < write.step and e.time[by] >= since)
     takes = (e for e in fences if e.agent == read.agent and e.step > read.step and g.is_known(e))
     return not (releases(write.op) or any(gives)), not (acquires(read.op) or any(takes))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from mcheck.answers.advice.graph import ExecutionGraph, site_of
+from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.base.phrase import say
 from mcheck.base.records import dataclass
-from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Instead, Note, Point
+from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Instead, Note, Point, WeakWait
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
+from mcheck.ir.program import Thread
 
 MAX_PENDING_WGMMA = 7
 """Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
@@ -81,6 +82,33 @@ def _count_later_groups(g: ExecutionGraph, until: int) -> int | None:
 def wait_of_group(g: ExecutionGraph, until: int) -> Insert | None:
     """The wait for the operation before a step."""
     return wait_for_completion(g.old.op, write=g.old.is_modification, later=_count_later_groups(g, until))
+
+
+def find_weak_wait(g: ExecutionGraph, step: int, op: Op) -> WeakWait | None:
+    """The last wait of the issuing thread before its ``step``, at ``op``, if only the number of groups that it leaves
+    pending is wrong: nothing is committed between the two, and the thread always comes to both, one after the other.
+    """
+    family, agent = family_of(g.old.op), g.agents[g.old.agent]
+    own = [e for e in g.own_steps(agent.index, g.old.position) if e.step < step]
+    last = next((e for e in reversed(own) if isinstance(e.op, WaitGroup | Commit) and e.op.family == family), None)
+    if last is None or not isinstance(wait := last.op, WaitGroup) or wait.guard is not None or wait.commits:
+        return None
+    later = _count_later_groups(g, g.steps.index(last))
+    if not isinstance(wait.pending, Const) or later is None or wait.pending.value <= later:
+        return None
+    if (wait.read and g.old.is_modification) or not _always_follows(g.program.threads[agent.threads[0]], last, op):
+        return None
+    return WeakWait(site_of(wait), wait.pending.value)
+
+
+def _always_follows(thread: Thread, first: Step, second: Op) -> bool:
+    """Whether a thread comes to the statement ``second`` right after ``first``, and never otherwise."""
+    code, start = thread.code, first.pc
+    end = next((k for k in range(max(start, 0), len(code)) if code[k].span == second.span), None)
+    if start < 0 or end is None or any(isinstance(op, ops.Branch) for op in code[start:end]):
+        return False
+    often = [sum(op.span == one.span for op in code) for one in (first.op, second)]
+    return often[0] == often[1] and not any(start < at <= end for at in thread.labels.values())
 
 
 def find_group_wait(g: ExecutionGraph) -> Op | None:

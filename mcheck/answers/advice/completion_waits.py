@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import (
     commit_for_wait,
     explain_late_wait,
     find_commit,
     find_group_wait,
     find_wait_before_own_access,
+    find_weak_wait,
     has_waited,
     pending_groups_note,
     wait_for_completion,
@@ -18,6 +20,7 @@ from mcheck.answers.advice.async_groups import (
 from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
+from mcheck.answers.advice.unheard_arrivals import is_unheard, suggest_wait_for_arrival
 from mcheck.base.phrase import A_BARRIER, Code, Site, say
 from mcheck.cat.tags import Tag
 from mcheck.findings.fix import (
@@ -52,6 +55,8 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
         return relaxed
     if old.agent == new.agent and (len(g.agents[old.agent].threads) == 1 or isinstance(old.op, ops.Wgmma)):
         group = wait_of_group(g, new.position) if isinstance(wait, Insert) else None
+        if group is not None:
+            group = replace(group, weak=find_weak_wait(g, new.step, new.op))
         return Fix((_placed(group or wait, second),)).noted(pending_groups_note(group.leaves if group else 0))
     issuer = g.name(old.agent)
     if not old.write and new.time[old.agent] < old.step:
@@ -63,6 +68,8 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
             return Fix((HandOver(second, site_of(waited), issuer),), instead=instead)
         if executed[1] > executed[0] and isinstance(wait, Insert) and _is_filled(g):
             return Fix((_after_commit(g, replace(wait, thread=issuer)), HandOver(second)))
+        if executed[1] <= executed[0] and (unheard := suggest_wait_for_arrival(g, new, issue)):
+            return unheard
         way = say("{}, then {} or a release that is acquired", Code("fence.proxy.async"), A_BARRIER)
         late = (replace(wait, thread=issuer), HandOver())
         return Fix(
@@ -102,23 +109,17 @@ def suggest_wait_for_first_fill(g: ExecutionGraph) -> Fix | None:
     unless the thread that issues the copy executes it only behind that. ``None`` if something else filled the bytes.
     """
     old, new = g.old, g.new
-    if not new.write or getattr(new.op, "mbar", None) is None:
+    bar = getattr(new.op, "mbar", None)
+    if not new.write or bar is None:
         return None
     if old.write and not _is_executed_after_issue(g):
         return None
     if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
         return None
     first, second = site_of(old.op), site_of(new.op)
-    wait = Await(signal=second, before=first, or_other=True, first=not old.write, nobody=_nobody_waits(g))
+    nobody = isinstance(bar, Const) and is_unheard(g, bar.value)
+    wait = Await(signal=second, before=first, or_other=True, first=not old.write, nobody=nobody)
     return Fix((wait,), instead=None if old.write else _or_before(first, second, fence=old.proxy != new.proxy))
-
-
-def _nobody_waits(g: ExecutionGraph) -> bool:
-    """Whether the code of no thread waits for the mbarrier that the later access signals."""
-    signalled = getattr(g.new.op, "mbar", None)
-    code = (ops.performed_operation(op) for agent in g.agents for op in agent.code)
-    waits = [ops.mbarrier_of(op) for op in code if isinstance(op, ops.MbarrierWait)]
-    return isinstance(signalled, Const) and all(isinstance(bar, Const) and bar != signalled for bar in waits)
 
 
 def _or_before(first: Site, issue: Site, *, fence: bool = False) -> Instead:
@@ -148,10 +149,13 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
         number = g.executions(g.new.agent, g.new.op, g.new.step) + 1
         waited = find_wait_before_own_access(g, number, over)
     if waited is None and over is not None and not has_waited(g, over):
-        wait, released = wait_of_group(g, over) or wait, g.steps[over]
+        released = g.steps[over]
+        wait = replace(wait_of_group(g, over) or wait, weak=find_weak_wait(g, released.step, released.op))
         fix = Fix((_placed(wait, site_of(released.op), Given(Condition.HANDS_OVER)),), instead=instead)
         return fix.noted(pending_groups_note(wait.leaves), explain_late_wait(g, released.pc))
     waited = waited or find_group_wait(g)
+    if waited is not None and (part := suggest_announcement(g)):
+        return part
     if waited is not None:
         return Fix((HandOver(second, site_of(waited), g.name(old.agent)),), instead=instead)
     return Fix((replace(wait, thread=g.name(old.agent)), HandOver(second)), instead=instead)

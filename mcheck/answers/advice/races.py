@@ -29,6 +29,7 @@ from mcheck.answers.advice.scope_mismatch import (
     suggest_wider_scope,
 )
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
+from mcheck.answers.advice.unheard_arrivals import suggest_wait_for_arrival
 from mcheck.base.phrase import CLUSTER_BARRIER, GRID_BARRIER, Phrase, join, say
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
@@ -119,7 +120,11 @@ def _suggest_order(g: ExecutionGraph, code: str) -> Fix:
         return _place_barrier(g)
     if code == "RACE003":
         fence = old.proxy == Tag.GEN and new.proxy == Tag.ASYNC
-        return suggest_wait_for_first_fill(g) or Fix((BeforeIssue(site_of(old.op), site_of(new.op), fence),))
+        return (
+            suggest_wait_for_first_fill(g)
+            or suggest_wait_for_arrival(g, old, site_of(new.op))
+            or Fix((BeforeIssue(site_of(old.op), site_of(new.op), fence),))
+        )
     return catalogue.get(code).fix
 
 

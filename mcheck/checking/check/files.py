@@ -65,8 +65,18 @@ def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list
         return collect_tests(paths, takes=takes), sorted(bare)
     except InputError as error:
         if bare:
-            raise InputError(f"{error.message}, and {explain_skipped_modules(sorted(bare))}") from None
+            said = f"{error.message}, and {explain_skipped_modules(sorted(bare))}"
+            raise InputError(said, hint=hint_for_skipped(bare)) from None
         raise
+
+
+def hint_for_skipped(bare: Sequence[str]) -> str | None:
+    """What to do about sources that are skipped; ``None`` if all are modules."""
+    source = next((path for path in sorted(bare) if is_source(path)), None)
+    if source is None:
+        return None
+    every = os.path.join(os.path.dirname(source), f"*{os.path.splitext(source)[1]}")
+    return f"name sources themselves ({every}), and the main() of each is run to see what it launches"
 
 
 def explain_skipped_modules(bare: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ def locate_finding(finding: Finding, lines: SourceLines, alike: Mapping[int, int
     """
     if not lines:
         return finding
-    said = (*sites(finding.said), *mentioned(finding.fixes))
+    said = (*sites(finding.said), *(wait.site for wait in finding.waits), *mentioned(finding.fixes))
     numbers = dict.fromkeys(site.line for site in said)
     found = {number: line for (number, _), line in lines.items() if number in numbers}
     return replace(

@@ -106,7 +106,10 @@ def _advised(module: _Module, findings: Sequence[Finding]) -> Iterator[Edit]:
         edits = make_edits(finding.fixes, module.lines, parts=True)
         codes = [code for step in insertions(finding.fixes) for code in step.codes]
         places = (module.offset_of(each.line) + each.column for each in edits)
-        changes = tuple(Change(at, at, each.text, (each.text.strip(),)) for each, at in zip(edits, places, strict=True))
+        changes = tuple(
+            Change(at, at + each.length, each.text, () if each.length else (each.text.strip(),))
+            for each, at in zip(edits, places, strict=True)
+        )
         cost = sum(module.costs.of(f"{code};") + module.costs.edit.get("insert", 0) for code in codes)
         if changes:
             yield Edit(changes, f"insert {' and '.join(dict.fromkeys(codes))}", 0, cost)

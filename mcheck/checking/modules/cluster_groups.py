@@ -28,7 +28,7 @@ from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
-from mcheck.checking.modules.residency import never_ending, waits_for_later, with_residency
+from mcheck.checking.modules.residency import never_ended, never_ending, waits_for_later, with_residency
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Extent, Launch
@@ -43,7 +43,8 @@ from mcheck.simt.grid.footprints.grid_classes import (
 )
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
-from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters
+from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters, clusters_of
+from mcheck.simt.grid.signals.signal_order import NeverEnds
 from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_TOGETHER = 8
@@ -265,9 +266,19 @@ def _answer_from_pairs(
 
     def signal(share: Limit) -> Answer | None:
         boxed = None if only_choices else find_closed_box(module, launch, share, counts=False)
-        return answer_signalled(
-            module, boxed or launch, follow_pair, share, only_choices=only_choices, find_stuck=find_stuck
-        )
+        try:
+            return answer_signalled(
+                module, boxed or launch, follow_pair, share, only_choices=only_choices, find_stuck=find_stuck
+            )
+        except NeverEnds as error:
+            stuck = clusters_of(boxed or launch)[error.number]
+            alone = follow(replace(launch, group=(stuck,)), share, apart=True, module=module)
+            found = (
+                None if alone is None or not error.sure else never_ended(alone, error.left, prod(launch.cluster_counts))
+            )
+            if found is None:
+                raise
+            return found
 
     def look(share: Limit) -> Answer | None:
         return answer_looking(module, launch, follow_pair, share)

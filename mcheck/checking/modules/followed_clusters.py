@@ -51,7 +51,7 @@ class Follow(Protocol):
 
 FollowModule = Callable[[Module, Launch, Limit], Answer | None]
 """Follows one cluster of the launch of a kernel, which is known to keep apart from the others."""
-ProveEvery = Callable[[Module, Launch, Limit], "tuple[Answer, Sequence[int]] | None"]
+ProveEvery = Callable[[Module, Launch, Limit], tuple[Answer, Sequence[int]]]
 """Proves one cluster for every number that a parameter may be. Also returns the numbers with which it differs: with any
 other one it does the same as with one of these.
 """

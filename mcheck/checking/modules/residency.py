@@ -9,12 +9,14 @@ from itertools import combinations, product
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
+from mcheck.base.phrase import Lack
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.followed_clusters import Followed, FollowTogether
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.waits import OfWord, Wait
 from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
@@ -84,6 +86,24 @@ def never_ending(begun: Launch, follow: FollowTogether, question: Question, limi
     return () if alone is None else tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
 
 
+def never_ended(alone: Followed, left: int, total: int) -> Answer | None:
+    """The answer about ``total`` clusters of which one waits for a word that holds ``left`` when nobody goes on, from
+    that about this one alone; ``None`` if it does not wait.
+    """
+    if not alone.deadlocks:
+        return None
+    stuck = tuple(replace(f, waits=tuple(_holding(w, left) for w in f.waits)) for f in alone.deadlocks)
+    reason = Reason(Cause.CLUSTERS, f"the signals of all {total} clusters of the grid were followed")
+    return add_verdict(replace(alone.answer, findings=stuck, covered=False, reasons=(reason,)))
+
+
+def _holding(wait: Wait, left: int) -> Wait:
+    """A wait for a word, with what it holds where all clusters have gone as far as they can."""
+    if not isinstance(wait.goal, OfWord):
+        return wait
+    return replace(wait, goal=replace(wait.goal, value=left))
+
+
 def _is_resident(launch: Launch) -> bool:
     """Whether all clusters that a launch executes are there at once."""
     return launch.cooperative or len(launch.executed_clusters) == 1
@@ -135,12 +155,11 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     ]  # fmt: skip
     accesses = tuple(sorted(stuck.accesses, key=lambda access: not _reads_memory(access)))
     waits = accesses[0]
-    message = (
-        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {' and '.join(resident)} "
-        f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
-    )
+    are = "is" if len(resident) == 1 else "are"
+    why = Lack((f"if only {' and '.join(resident)} {are} resident, no other CTA begins before this wait ends",))
+    said = (f"{waits.thread} waits for {waits.object} until another CTA writes it, but ", why)
     return replace(
-        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=(message,),
+        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=said,
         accesses=accesses, fixes=(entry.fix,), section=entry.section,
     )  # fmt: skip
 

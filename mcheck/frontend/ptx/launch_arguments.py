@@ -275,9 +275,11 @@ def read_initial(
     if "init" not in node.value:
         return b"", ()
     init = node.child("init")
+    if not isinstance(init.value, dict):
+        init.fail("PTX103", what="content of a buffer", expected=_CONTENT)
     _check_keys(init, ("hex", "at"))
     if "hex" not in init.value:
-        init.fail("PTX103", what="content of a buffer", expected='{"hex": "…"}')
+        init.fail("PTX103", what="content of a buffer", expected=_CONTENT)
     initial = _read_hex(init.child("hex"))
     if size is not None and len(initial) > size:
         init.fail("PTX112", name=name, reason=f"the buffer has {size} bytes, init gives {len(initial)}")
@@ -298,6 +300,7 @@ def read_initial(
     return initial, tuple(pointers)
 
 
+_CONTENT = '{"hex": "…"}, two digits for each byte: {"hex": "01000000"} is the 32-bit number 1'
 _EXPECTED = 'a number, {"hex": "…"}, {"buffer": bytes}, {"tensormap": {…}}, or "any"'
 
 

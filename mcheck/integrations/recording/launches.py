@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,11 @@ class KernelLaunch:
         """Equal for launches about which the answer is the same."""
         text = json.dumps([self.module, self.launch, self.lacks], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same within a process, where modules are long strings with a hash of their own."""
+        return self.module, json.dumps(self.launch, sort_keys=True), self.lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +103,26 @@ def _replace_buffers(value: Any, buffer: Any) -> Any:
 
 
 class Recording:
-    """The launches since a test, or the import of a module, began."""
+    """The launches since a test, or the import of a module, began: of each kind one, since benchmarks repeat them."""
 
     def __init__(self) -> None:
-        self._open: list[list[KernelLaunch]] = []
+        self._open: list[tuple[list[KernelLaunch], set[object]]] = []
 
     @contextmanager
     def collect(self) -> Iterator[list[KernelLaunch]]:
         """The launches that are made inside, of each kind one."""
         found: list[KernelLaunch] = []
-        self._open.append(found)
+        self._open.append((found, set()))
         try:
             yield found
         finally:
             self._open.pop()
-            found[:] = distinct(found)
 
     def add(self, launch: KernelLaunch) -> None:
         """Record a launch."""
-        if self._open:
-            self._open[-1].append(launch)
-
-
-def distinct(launches: Sequence[KernelLaunch]) -> list[KernelLaunch]:
-    """The launches in their order, without repetitions."""
-    return list({launch.digest: launch for launch in launches}.values())
+        if not self._open:
+            return
+        found, known = self._open[-1]
+        if (key := launch.key) not in known:
+            known.add(key)
+            found.append(launch)

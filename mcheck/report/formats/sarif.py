@@ -170,7 +170,11 @@ def _fixes(result: Findings, finding: Finding) -> Object:
         return {}
     replacements = [
         {
-            "deletedRegion": {"startLine": e.line, "startColumn": e.column + 1, "endColumn": e.column + 1},
+            "deletedRegion": {
+                "startLine": e.line,
+                "startColumn": e.column + 1,
+                "endColumn": e.column + 1 + e.length,
+            },
             "insertedContent": {"text": e.text},
         }
         for e in edits

@@ -152,15 +152,16 @@ class PeriodFinder:
         how many add a period.
         """
         (low, before), (high, after, cluster) = small, large
-        heads: dict[int, tuple[int, int, int]] = {}
+        outer: dict[int, tuple[int, int, int]] = {}  # of a lane's loops that grow the one that is entered least often
         for (lane, head), visits in sorted(after.loops.items()):
             more = len(visits) - len(before.loops.get((lane, head), ()))
-            if more <= 0:
-                continue
+            if more > 0 and (lane not in outer or len(visits) < outer[lane][1]):
+                outer[lane] = head, len(visits), more
+        heads: dict[int, tuple[int, int, int]] = {}
+        for lane, (head, often, more) in outer.items():
             if (high - low) % more:
                 raise Aperiodic(f"a loop whose number of iterations does not grow in proportion to {self.name}")
-            if lane not in heads or len(visits) < heads[lane][1]:
-                heads[lane] = head, len(visits), (high - low) // more
+            heads[lane] = head, often, (high - low) // more
         if not heads:
             raise Aperiodic(f"no loop runs more often with a larger {self.name}")
         step = 1

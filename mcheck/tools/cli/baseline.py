@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +88,14 @@ class BaselineFile:
 
 
 def _say(entries: Sequence[KnownFinding], path: str, what: str) -> None:
-    for entry in entries[:MOST]:
-        place = min((a.source or a.instruction for a in entry.accesses), key=len, default=entry.message)
-        click.echo(f"{path}: {entry.file}: {entry.code} `{place}`: {what}", err=True)
-    if len(entries) > MOST:
-        click.echo(f"{path}: and {len(entries) - MOST} more", err=True)
+    said = Counter((entry.file, entry.code, _place(entry)) for entry in entries)
+    for (file, code, place), count in list(said.items())[:MOST]:
+        times = f" ({count} entries)" if count > 1 else ""
+        click.echo(f"{path}: {file}: {code} `{place}`{times}: {what}", err=True)
+    if len(said) > MOST:
+        click.echo(f"{path}: and {len(said) - MOST} more", err=True)
+
+
+def _place(entry: KnownFinding) -> str:
+    """The text that names an entry: the shortest of its accesses."""
+    return min((a.source or a.instruction for a in entry.accesses), key=len, default=entry.message)

@@ -131,7 +131,13 @@ def command(
     mcheck check kernels --format sarif -o findings.sarif
     """
     from mcheck.checking.check.command import check_command
-    from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_module, is_source
+    from mcheck.checking.check.files import (
+        collect_files,
+        explain_skipped_modules,
+        hint_for_skipped,
+        is_module,
+        is_source,
+    )
     from mcheck.checking.run.case import DEFAULT_MODEL, Options, Settings
     from mcheck.checking.run.summary import summarize
     from mcheck.checking.suite import answer_cases
@@ -146,7 +152,9 @@ def command(
     said = launch.read_options(paths, launched)
     cases, bare = collect_files(paths, launched=said is not None)
     if bare:
-        show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
+        hint = hint_for_skipped(bare)
+        more = f"; {hint}" if hint else ""
+        show_warning(f"{explain_skipped_modules(bare)}: skipped{more}", None, color=color)
     about = sources.read_options(launched)
     known = baseline.BaselineFile(launched, scheduler)
     prepared: Mapping[str, PreparedFile] = {}

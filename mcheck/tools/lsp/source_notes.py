@@ -146,7 +146,7 @@ def _edits_here(bug: Bug, texts: SourceText, path: str) -> tuple[Edit, ...]:
     found = find_source_edits(bug.finding, texts)
     if not all(_is_same(texts.name(edit.path), path) for edit in found):
         return ()
-    return tuple(Edit(edit.line, edit.column, edit.text) for edit in found)
+    return tuple(Edit(edit.line, edit.column, edit.text, len(edit.replaces)) for edit in found)
 
 
 def _check_edited(text: str, path: str, settings: Settings, _: Bug, edits: Sequence[Edit]) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mcheck.base.errors import Span
 from mcheck.base.source_files import SourceText
 from mcheck.checking.check.files import is_source
@@ -28,11 +30,31 @@ def find_edits(result: Result, bug: ReportedBug, texts: SourceText) -> list[Text
     """The edits that the fix of a bug names, of the file that was asked about."""
     if is_source(result.path):
         return [
-            TextEdit(path=texts.name(e.path), line=e.line, column=e.column + 1, insert=e.text)
+            TextEdit(
+                path=result.path if _is_same_file(e.path, result.path) else texts.name(e.path),
+                line=e.line,
+                column=e.column + 1,
+                insert=e.text,
+                replaces=e.replaces,
+            )
             for e in find_source_edits(bug.finding, texts)
         ]
-    made = make_edits(bug.finding.fixes, result.source.split("\n"), table=is_table(result.path, result.source))
-    return [TextEdit(path=result.program, line=e.line, column=e.column + 1, insert=e.text) for e in made]
+    lines = result.source.split("\n")
+    made = make_edits(bug.finding.fixes, lines, table=is_table(result.path, result.source))
+    return [
+        TextEdit(
+            path=result.program,
+            line=e.line,
+            column=e.column + 1,
+            insert=e.text,
+            replaces=lines[e.line - 1][e.column : e.column + e.length],
+        )
+        for e in made
+    ]
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    return os.path.abspath(one) == os.path.abspath(other)
 
 
 def _bug(bug: ReportedBug, texts: SourceText, edits: list[TextEdit]) -> Bug:

@@ -192,51 +192,67 @@ def _text_of(request: Request) -> str:
     return read_text(request.path) if is_module(request.path) else read_source(request.path)
 
 
-class EditedText:
-    """A text with insertions, in terms of the text as it was."""
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """``text`` in place of the original from ``start`` to ``end``."""
 
-    def __init__(self, original: str) -> None:
+    start: int
+    end: int
+    text: str
+
+
+class EditedText:
+    """A text with edits, in terms of the text as it was."""
+
+    def __init__(self, original: str, edits: Sequence[_Replacement] = ()) -> None:
         self.original = original
-        self._insertions: list[tuple[int, str]] = []
+        self._edits = tuple(edits)
 
     def __str__(self) -> str:
         parts, at = [], 0
-        for offset, text in self._insertions:
-            parts += [self.original[at:offset], text]
-            at = offset
+        for edit in self._edits:
+            parts += [self.original[at : edit.start], edit.text]
+            at = edit.end
         return "".join((*parts, self.original[at:]))
 
     def with_edits(self, edits: Sequence[TextEdit]) -> EditedText:
-        """The text with further insertions, whose places are those in the text as it is now."""
-        found = EditedText(self.original)
-        found._insertions = list(self._insertions)
-        lines = str(self).split("\n")
+        """The text with further edits, whose places are those in the text as it is now."""
+        found = self
         starts = [0]
-        for line in lines:
+        for line in str(self).split("\n"):
             starts.append(starts[-1] + len(line) + 1)
         for edit in sorted(edits, key=lambda edit: (-edit.line, -edit.column)):
-            found._insert(starts[edit.line - 1] + edit.column - 1, edit.insert)
+            at = starts[edit.line - 1] + edit.column - 1
+            found = found._with_edit(at, at + len(edit.replaces), edit.insert)
         return found
 
-    def _insert(self, at: int, text: str) -> None:
-        """Insert before offset ``at`` of the text as it is now."""
-        before = 0
-        for k, (offset, there) in enumerate(self._insertions):
-            start = offset + before
-            if at < start:
-                self._insertions.insert(k, (at - before, text))
-                return
-            if at <= start + len(there):
-                self._insertions[k] = (offset, there[: at - start] + text + there[at - start :])
-                return
-            before += len(there)
-        self._insertions.append((at - before, text))
+    def _with_edit(self, start: int, end: int, text: str) -> EditedText:
+        """With ``text`` from ``start`` to ``end`` of the text as it is now; edits that it touches are joined to it."""
+        now, before, behind, touched, grown = str(self), [], [], [], 0
+        first, last = start, end
+        for edit in self._edits:
+            left = edit.start + grown
+            right = left + len(edit.text)
+            grown = right - edit.end
+            if right < start:
+                before.append(edit)
+                first, last = start - grown, end - grown
+            elif left > end:
+                behind.append(edit)
+            else:
+                touched.append((left, right, edit))
+        if touched:
+            (left, _, leftmost), (_, right, rightmost) = touched[0], touched[-1]
+            text = now[left:start] + text + now[end:right]
+            first, last = leftmost.start - max(left - start, 0), rightmost.end + max(end - right, 0)
+        return EditedText(self.original, (*before, _Replacement(first, last, text), *behind))
 
     def edits(self, path: str) -> list[TextEdit]:
-        """The insertions as edits of the text as it was."""
+        """The edits of the text as it was."""
         found = []
-        for offset, text in self._insertions:
-            head = self.original[:offset]
-            line, column = head.count("\n") + 1, offset - (head.rfind("\n") + 1) + 1
-            found.append(TextEdit(path=path, line=line, column=column, insert=text))
+        for edit in self._edits:
+            head = self.original[: edit.start]
+            line, column = head.count("\n") + 1, edit.start - (head.rfind("\n") + 1) + 1
+            replaced = self.original[edit.start : edit.end]
+            found.append(TextEdit(path=path, line=line, column=column, insert=edit.text, replaces=replaced))
         return found

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.reasons import Cause, Reason
+from mcheck.base.source_files import SourceText
 from mcheck.checking.check.source_places import locate_reasons
 from mcheck.frontend.ptx.module import SourceLine
 from mcheck.ptx import check
+from mcheck.report.finding import title
 
 WHAT = "the value that 'st.shared.u8 [_ZZ6splitkPKfS0_PfS1_PiiE4last], %rs1' stores depends on %ctaid"
 
@@ -56,3 +58,37 @@ def test_parameters_have_the_names_of_the_source_if_it_is_there(tmp_path: Path, 
         launch = {"grid": 1, "params": {given[0]: {"buffer": 4}, given[1]: 64}}
         (race,) = check(str(module), launch).findings
         assert {access.object for access in race.accesses} == {names[0]}
+
+
+TURNS = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .global .align 4 .u32 turn = 0;
+.visible .entry k()
+.reqntid 1, 1, 1
+{
+  .reg .b32 %r<4>;
+  .reg .pred %p<2>;
+  .loc 1 3 3
+  mov.u32 %r1, %ctaid.x;
+again:
+  ld.acquire.gpu.global.u32 %r2, [turn];
+  setp.ne.u32 %p1, %r2, %r1;
+  @%p1 bra again;
+  add.u32 %r3, %r1, 1;
+  st.release.gpu.global.u32 [turn], %r3;
+  ret;
+}
+.file 1 "turns.cu"
+"""
+
+
+def test_a_wait_for_a_cta_that_need_not_be_resident_is_told_in_terms_of_the_source(tmp_path: Path) -> None:
+    source, module = tmp_path / "turns.cu", tmp_path / "turns.ptx"
+    source.write_text("__global__ void k() {\n  // in turns\n  while (acquire(&turn) != blockIdx.x) {}\n}\n")
+    module.write_text(TURNS.replace("turns.cu", str(source)))
+    (found,) = check(str(module), {"grid": 2}).findings
+    _, said = title(found, SourceText(module.read_text(), str(module)))
+    why = "if only CTA (1, 0, 0) is resident, no other CTA begins before this wait ends"
+    assert said == f"deadlock: line 3 (cta(1, 0, 0).warp0[0]) reads `turn`, which keeps the value 0: {why}"
+    assert found.message.endswith(f"waits for turn until another CTA writes it, but {why}")

@@ -167,6 +167,8 @@ WRONG: list[tuple[Module, object, str, str]] = [
     (PLAIN, {**SHAPE, "params": {"n": {"hex": "00"}}}, "PTX112", '"00"'),
     (PLAIN, {**SHAPE, "params": {"n": {"buffer": 4}}}, "PTX112", "{"),
     (PLAIN, {**SHAPE, "params": {"a": {"buffer": 1, "init": {"hex": "0000"}}}}, "PTX112", "{"),
+    (PLAIN, {**SHAPE, "params": {"a": {"buffer": 4, "init": [0]}}}, "PTX103", "["),
+    (PLAIN, {**SHAPE, "params": {"a": {"buffer": 4, "init": {"hx": "00"}}}}, "PTX104", '"hx"'),
     (PLAIN, {**SHAPE, "params": {"a": {"buffer": -1}}}, "PTX103", "-1"),
     (PLAIN, {**SHAPE, "params": {"a": {"bufer": 1}}}, "PTX104", '"bufer"'),
     (PLAIN, {**SHAPE, "params": {"n": {"hex": "0x0g"}}}, "PTX113", '"0x0g"'),
@@ -258,3 +260,8 @@ def test_parameters_that_nvcc_has_numbered_are_named_by_their_places() -> None:
 def test_a_parameter_by_the_name_that_nvcc_gave_it() -> None:
     assert params(PLAIN, k_param_1=3) == params(PLAIN, n=3)
     assert "k_param_3" in refused(PLAIN, {**SHAPE, "params": {"k_param_3": 1}}).message
+
+
+def test_contents_that_are_no_object_are_told_how_to_write_them() -> None:
+    error = refused(PLAIN, {**SHAPE, "params": {"a": {"buffer": 4, "init": [1]}}})
+    assert '{"hex": "01000000"} is the 32-bit number 1' in (error.expected or "")

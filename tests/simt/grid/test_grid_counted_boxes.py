@@ -15,6 +15,8 @@ RIGHT = {
     "plain": Plan(),
     "reset": Plan(reset=RESET),
     "by shared memory": Plan(by_shared=True),
+    "up to the last": Plan(draw="atom.acq_rel.gpu.global.inc.u32 %r8, [%a6], %r9;"),
+    "up to more": Plan(draw="atom.acq_rel.gpu.global.inc.u32 %r8, [%a6], 100;", by_shared=True),
     "fences": Plan(
         draw="atom.relaxed.gpu.global.add.u32 %r8, [%a6], 1;", fence="fence.acq_rel.gpu;", after="fence.acq_rel.gpu;"
     ),
@@ -33,6 +35,15 @@ OPEN = {
         fence="@%q bra F;\nfence.acq_rel.gpu;\nF:",
         after="fence.acq_rel.gpu;",
     ),
+    "up to the last but one": Plan(
+        draw="sub.u32 %r15, %r9, 1;\natom.acq_rel.gpu.global.inc.u32 %r8, [%a6], %r15;",
+        ask="setp.ne.u32 %p, %r8, %r15;",
+    ),
+    "up to another number in each tile": Plan(
+        draw="add.u32 %r15, %r9, %r1;\natom.acq_rel.gpu.global.inc.u32 %r8, [%a6], %r15;",
+        ask="setp.ne.u32 %p, %r8, %r15;",
+    ),
+    "up to the last, in any order": Plan(draw="atom.relaxed.gpu.global.inc.u32 %r8, [%a6], %r9;"),
     "the last but one": Plan(ask="setp.ne.u32 %p, %r8, 0;"),
     "the counter of another tile is reset": Plan(reset="st.relaxed.gpu.global.u32 [%a2], 0;"),
     "a CTA that does not count itself": Plan(stray="@%q ret;"),

@@ -71,8 +71,8 @@ def test_a_right_kernel_is_proved(plan: Plan, tiles: int) -> None:
 def test_a_broken_kernel_is_not(plan: Plan, tiles: int) -> None:
     found, why, error = compare(plan, tiles, SECONDS)
     assert error, "the judge knows"
-    assert found is None or found.verdict is not Verdict.PROVED
-    assert why
+    assert why not in ("missed", "invented")
+    assert bool(why) == (found is None)
 
 
 def test_numbers_behind_the_tiles_differ() -> None:
@@ -81,8 +81,7 @@ def test_numbers_behind_the_tiles_differ() -> None:
     text = write(make_plan(STORE)).replace("E:\n", f"E:\n@!%z bra X;\n{again}st.global.u32 [%a1+1200], %r1;\nX:\n")
     launch = {"grid": 2, "params": {"out": {"buffer": 2048}, "count": _zero(), "tiles": 3}}
     found, why = answer_by_one(*build(text, launch, cooperative=False), SECONDS)
-    assert found is None
-    assert why
+    assert why if found is None else found.verdict is Verdict.FINDING
 
 
 def test_a_product_with_the_number_given_is_not_the_same_for_all() -> None:
@@ -91,8 +90,7 @@ def test_a_product_with_the_number_given_is_not_the_same_for_all() -> None:
     text = write(make_plan(STORE)).replace("E:\n", f"E:\n@!%z bra X;\n{product}st.global.u32 [%a3+400], %r1;\nX:\n")
     launch = {"grid": 2, "params": {"out": {"buffer": 2048}, "count": _zero(), "tiles": MANY}}
     found, why = answer_by_one(*build(text, launch, cooperative=False), SECONDS)
-    assert found is None
-    assert why
+    assert why if found is None else found.verdict is Verdict.FINDING
 
 
 def test_boxes_move_by_their_elements() -> None:
@@ -136,7 +134,7 @@ def test_what_is_proved_has_no_error(first: int) -> None:
     for seed in range(first, first + PER_TEST):
         plan, tiles = generate(Random(seed)), 2 + seed % 2
         _, why, _ = compare(plan, tiles)
-        assert why != "missed", f"seed {seed}: {plan}"
+        assert why not in ("missed", "invented"), f"seed {seed}: {plan}"
 
 
 @pytest.mark.slow
@@ -145,7 +143,7 @@ def test_what_is_proved_for_any_number_of_rounds_has_no_error(first: int) -> Non
     for seed in range(first, first + PER_TEST):
         plan = generate(Random(seed))
         _, why, _ = compare(plan, MANY)
-        assert why != "missed", f"seed {seed}: {plan}"
+        assert why not in ("missed", "invented"), f"seed {seed}: {plan}"
 
 
 def test_the_judge_knows_both() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcheck.checking.run.result import Result
+from mcheck.findings.waits import OfWord
 from mcheck.ptx import check
 
 TILES, SLICES, THREADS = 100, 3, 32
@@ -150,3 +151,17 @@ def test_slices_that_need_not_be_resident_are_waited_for_in_vain() -> None:
     assert (found.verdict, [f.code for f in found.findings]) == ("finding", ["DEAD007"])
     assert found.covers is not None
     assert found.covers.clusters == TILES * SLICES
+
+
+@pytest.mark.parametrize(("turn", "left"), [("add.s32 %r5, %r1, 2", 4), ("mov.u32 %r5, 0", 0)])
+def test_a_turn_that_never_comes_is_a_deadlock(turn: str, left: int) -> None:
+    found = ask(("add.s32 %r5, %r1, 1", turn), timeout=60)
+    assert (found.verdict, [f.code for f in found.findings]) == ("finding", ["DEAD004"])
+    (wait,) = {w.goal for w in found.findings[0].waits if isinstance(w.goal, OfWord)}
+    assert wait.value == left
+
+
+def test_a_turn_that_a_weak_store_hands_on_is_no_deadlock() -> None:
+    found = ask(("st.release.gpu.b32 [%rd3], %r5", "st.b32 [%rd3], %r5"), timeout=60)
+    assert found.verdict != "proved"
+    assert all(not f.code.startswith("DEAD") for f in found.findings)

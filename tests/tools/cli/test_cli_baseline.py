@@ -105,6 +105,17 @@ def _results(text: str) -> list[dict[str, Any]]:
     return results
 
 
+def test_what_is_gone_and_looks_alike_is_named_once(file: Path, baseline: Path, mcheck: Mcheck) -> None:
+    known = json.loads(baseline.read_text())
+    (entry,) = known["baseline"]
+    twin = {**entry, "accesses": [*entry["accesses"][:1], {**entry["accesses"][1], "object": "z@0"}]}
+    baseline.write_text(json.dumps(known | {"baseline": [entry, twin]}))
+    file.write_text(CLEAN)
+    done = mcheck("check", file, "--baseline", baseline)
+    assert done.err.count("no longer found") == 1
+    assert "(2 entries): no longer found" in done.err
+
+
 def test_what_is_gone_is_named_and_dropped_on_update(file: Path, baseline: Path, mcheck: Mcheck) -> None:
     file.write_text(CLEAN)
     before = baseline.read_text()

@@ -137,7 +137,11 @@ def test_the_launch_stands_beside_the_source(kernel: Path, mcheck: Mcheck, name:
 def test_a_folder_names_the_sources_without_a_launch(kernel: Path, mcheck: Mcheck, litmus: Callable[..., Path]) -> None:
     litmus("mp")
     done = mcheck("check", ".")
-    assert "no launch file beside k.cu: skipped" in done.err
+    assert "no launch file beside k.cu: skipped; name sources themselves (*.cu), and the main()" in done.err
+    Path("mp.litmus").unlink()
+    done = mcheck("check", ".")
+    assert done.status == 2
+    assert "hint: name sources themselves (*.cu), and the main() of each is run" in done.err
 
 
 def test_without_a_launch_a_file_to_fill_in_is_printed(kernel: Path, mcheck: Mcheck) -> None:

@@ -22,7 +22,7 @@ from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.frontend.cuda.nvcc import CompileError
 from mcheck.tools.serve import answering, requests
 from mcheck.tools.serve.answering import answer_request
-from mcheck.tools.serve.answers import Reply
+from mcheck.tools.serve.answers import Reply, TextEdit
 from mcheck.tools.serve.memory_store import MemoryStore
 from mcheck.tools.serve.refusals import refuse
 from mcheck.tools.serve.repairs import EditedText
@@ -261,7 +261,6 @@ def test_what_a_compiler_refuses_is_told_with_its_lines() -> None:
 
 def test_insertions_are_told_in_terms_of_the_text_as_it_was() -> None:
     text = EditedText("one\ntwo\nthree")
-    from mcheck.tools.serve.answers import TextEdit
 
     def at(line: int, column: int, insert: str) -> TextEdit:
         return TextEdit(path="x", line=line, column=column, insert=insert)
@@ -272,6 +271,18 @@ def test_insertions_are_told_in_terms_of_the_text_as_it_was() -> None:
     assert str(text) == "0 one\nAB\ntwo?\nthree!"
     told = [{"line": e.line, "column": e.column, "insert": e.insert} for e in text.edits("x")]
     assert edited("one\ntwo\nthree", told) == str(text)
+
+
+def test_replacements_are_told_in_terms_of_the_text_as_it_was() -> None:
+    def at(line: int, column: int, insert: str, replaces: str = "") -> TextEdit:
+        return TextEdit(path="x", line=line, column=column, insert=insert, replaces=replaces)
+
+    text = EditedText("wait 3;\nread;\n").with_edits([at(1, 1, "wait 2", "wait 3"), at(2, 1, "fence; ")])
+    assert str(text) == "wait 2;\nfence; read;\n"
+    text = text.with_edits([at(1, 6, "1;", "2;"), at(2, 1, "", "fence; re")])
+    assert str(text) == "wait 1;\nad;\n"
+    told = [(e.line, e.column, e.insert, e.replaces) for e in text.edits("x")]
+    assert told == [(1, 1, "wait 1;", "wait 3;"), (2, 1, "", "re")]
 
 
 def test_a_page_explains_a_code_and_a_wrong_one_is_refused() -> None:

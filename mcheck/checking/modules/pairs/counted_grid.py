@@ -15,7 +15,8 @@ first value, and one below its final value.
    one: the number is only compared, and the comparisons have one result for all other numbers. What the launch says of
    the contents of memory that clusters write is forgotten.
 4. No two clusters conflict, except one that is last with one that is not; if clusters wait, any two may. What conflicts
-   are weak accesses through the generic proxy, beside those of the counter.
+   are weak accesses through the generic proxy, and copies (``mcheck.simt.grid.pairs.copied_ranges``), beside those of
+   the counter.
 5. Clusters that wait are promised to be resident: the launch is cooperative.
 
 *The argument.* Take an execution of the launch with a race between two clusters i and j, and leave out all events of
@@ -32,8 +33,8 @@ the others, with the counter starting at c + n - 2. The result is an execution o
 So it is enough that no pair of clusters has an error, with the counter at c + n - 2. Two pairs whose executions have
 the same shapes order their accesses in the same ways: up to the places of weak accesses, and what they store, they have
 the same executions. So of all pairs those suffice in which each kind of conflict occurs: of these two shapes, threads,
-and segments of their code (``mcheck.simt.grid.counters.counted_conflicts``). Within a cluster the same holds. Accesses
-are in bounds and aligned in all clusters.
+and segments of their code, or phases (``mcheck.simt.grid.counters.counted_conflicts``). Within a cluster the same
+holds. Accesses are in bounds and aligned in all clusters.
 
 Where the counter is another word for other tiles, all this is said of the clusters of one tile, a box
 (``mcheck.checking.modules.closed_boxes``).

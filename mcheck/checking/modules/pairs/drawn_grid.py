@@ -38,14 +38,22 @@ from mcheck.base.reasons import Cause, Reason, share_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.followed_clusters import FollowModule, ProveEvery
 from mcheck.checking.modules.grid_coverage import is_conflict
-from mcheck.checking.modules.pairs.cluster_pairs import join_answers
+from mcheck.checking.modules.pairs.cluster_pairs import join_answers, of_two_clusters
 from mcheck.checking.modules.pairs.executed_alone import within_one_cluster
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.simt.grid.draws.drawn_numbers import find_draws
-from mcheck.simt.grid.draws.given_draws import GivenDraws, give_draws, with_any_rounds, with_rounds
+from mcheck.isa.kinds import FENCES
+from mcheck.simt.grid.draws.drawn_numbers import Draws, find_draws
+from mcheck.simt.grid.draws.given_draws import (
+    DrawnTile,
+    GivenDraws,
+    give_draws,
+    give_tiles,
+    with_any_rounds,
+    with_rounds,
+)
 from mcheck.simt.grid.draws.predication import with_guards
-from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, check_apart, find_tiles, watch_rounds
+from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, Tiles, TilesMeet, check_apart, find_tiles, watch_rounds
 from mcheck.simt.grid.pairs.known_words import without_contents
 from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, NotReducible, cancels_clusters, is_box
 
@@ -55,6 +63,9 @@ SAID = (
 )
 MAX_TILES = 1 << 12
 """Maximum number of tiles."""
+OTHERS = 1
+"""The clusters that draw the other tiles where two are followed."""
+RELAXED = ("relaxed",)
 SECONDS = 30.0
 """Maximum time for this argument; half of what is left of a longer time limit."""
 MAX_SINGLE = 6
@@ -80,20 +91,14 @@ def ask_drawn(
 
 def answer_drawn(
     module: Module, launch: Launch, follow: FollowModule, every: ProveEvery | None, limit: Limit
-) -> Answer | None:
-    """The answer about a grid whose clusters draw tiles, if it is proved. Raises ``NotReducible`` if a condition does
-    not hold.
+) -> Answer:
+    """The answer about a grid whose clusters draw tiles: it is proved, or two of them have an error. Raises
+    ``NotReducible`` if a condition does not hold.
     """
     total = prod(launch.cluster_counts)
-    if (
-        launch.beside
-        or launch.group is not None
-        or is_box(launch)
-        or total == 1
-        or cancels_clusters(module)
-        or total > MAX_CLUSTERS
-    ):
-        raise NotReducible("not a grid of few clusters", applies=False)
+    partial_grid = launch.beside or launch.group is not None or is_box(launch)
+    if partial_grid or cancels_clusters(module) or not 1 < total <= MAX_CLUSTERS:
+        raise NotReducible("the clusters are not those of a grid of a few thousand", applies=False)
     entry = with_guards(module.functions[launch.entry])
     module = replace(module, functions={**module.functions, launch.entry: entry})
     with within_one_cluster(limit) as within:
@@ -106,32 +111,63 @@ def answer_drawn(
         raise NotReducible(f"there are more than {MAX_TILES} tiles")
     given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
     watches = [watch_rounds(given, alone, tiles, tiles.count, limit)]
-    check_apart(watches, tiles, draws, is_conflict, limit)
-    found = _answer_rounds(given, alone, tiles.count, follow, every, limit)
-    if found is None:
+    try:
+        check_apart(watches, tiles, draws, is_conflict, limit)
+        answers, numbers = _answer_rounds(given, alone, tiles.count, follow, every, limit)
+        watches += [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
+        check_apart(watches, tiles, draws, is_conflict, limit)
+    except TilesMeet as meeting:
+        two = _answer_meeting(module, alone, draws, tiles, meeting, follow, limit)
+        if two is None:
+            raise
+        return two
+    said = SAID.format(total, draws.word.name, tiles.count)
+    return join_answers(answers, total, said, together=1)
+
+
+def _answer_meeting(
+    module: Module, launch: Launch, draws: Draws, tiles: Tiles, meeting: TilesMeet, follow: FollowModule, limit: Limit
+) -> Answer | None:
+    """The answer about two clusters whose tiles meet, if it is an error: others may draw all other tiles, and where
+    nothing orders draws, these two do not wait for it.
+    """
+    total = prod(launch.cluster_counts)
+    orders = [
+        s for s in module.functions[launch.entry].body if s.kind in FENCES or s.opcode.orders not in ((), RELAXED)
+    ]
+    if total < OTHERS + 2 or launch.grid[0] != total or orders or meeting.owners[0] == meeting.owners[1]:
         return None
-    answers, numbers = found
-    watches += [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
-    check_apart(watches, tiles, draws, is_conflict, limit)
-    return join_answers(answers, total, SAID.format(total, draws.word.name, tiles.count), together=1)
+    own = [cluster for cluster, _ in meeting.owners if cluster is not None]
+    free = (k for k in range(total) if k not in own)
+    one, other = (DrawnTile(next(free) if at is None else at, tile) for at, tile in meeting.owners)
+    given = give_tiles(module, launch.entry, draws, one, other, tiles.end)
+    found = follow(given.module, replace(launch, group=((one.cluster, 0, 0), (other.cluster, 0, 0))), limit)
+    if found is None or not any(f.severity == "error" for f in found.findings):
+        return None
+    said = [f"CTA {one.cluster} draws {'no tile' if one.tile is None else f'tile {one.tile}'}" for one in (one, other)]
+    assumed = f"{' and '.join(said)}; others have drawn the rest"
+    return of_two_clusters(replace(found, assumptions=(*found.assumptions, assumed)), total)
 
 
 def _answer_rounds(
     given: GivenDraws, launch: Launch, count: int, follow: FollowModule, every: ProveEvery | None, limit: Limit
-) -> tuple[list[Answer], Sequence[int]] | None:
-    """The answers about a cluster that draws any of the tiles, and the numbers of tiles with which it differs; ``None``
-    unless each is a proof.
+) -> tuple[list[Answer], Sequence[int]]:
+    """Proofs about a cluster that draws any of the tiles, and the numbers of tiles with which it differs. Raises
+    ``NotReducible`` if there is none.
     """
+    note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
     if count > MAX_SINGLE:
-        note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
-        proved = None if every is None else every(given.module, with_any_rounds(given, launch), limit)
-        return None if proved is None or proved[0].verdict is not Verdict.PROVED else ([proved[0]], proved[1])
-    answers: list[Answer] = []
-    for rounds in range(count + 1):
-        note(Level.CLUSTERS, f"a cluster that draws {rounds} of {count} tiles")
-        one = follow(given.module, with_rounds(launch, rounds), limit)
-        if one is None or one.verdict is not Verdict.PROVED:
-            limit.check()
-            return None
-        answers.append(one)
-    return answers, range(count + 1)
+        if every is None:
+            raise NotReducible("there are more tiles than are followed by themselves")
+        proved, numbers = every(given.module, with_any_rounds(given, launch), limit)
+        return [_require_proof(proved, limit)], numbers
+    single = range(count + 1)
+    return [_require_proof(follow(given.module, with_rounds(launch, k), limit), limit) for k in single], single
+
+
+def _require_proof(given: Answer | None, limit: Limit) -> Answer:
+    if given is None or given.verdict is not Verdict.PROVED:
+        limit.check()
+        why = given.reasons[0].what if given is not None and given.reasons else "it waits for others"
+        raise NotReducible(f"of a cluster that is given what it draws not all is proved ({why})")
+    return given

@@ -9,7 +9,7 @@
    words have one section each. They are executed for each of the values that some cluster leaves there, or that are
    there at first, which strong loads return as weak ones do. What the launch says of the contents of other memory that
    clusters write is forgotten.
-3. Everything else that clusters share is accessed through the generic proxy.
+3. Everything else that clusters share is accessed through the generic proxy, or read by copies.
 
 *The argument.* Each cluster behaves as in one of these executions. Else take the first load, in the order of
 dependencies and causality, that returns something else than what the section before has left in a guarded word (or

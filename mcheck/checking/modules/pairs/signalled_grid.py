@@ -29,7 +29,8 @@ there (``mcheck.simt.grid.signals.cluster_signals``).
    acquires. ``mcheck.simt.grid.signals.signal_order`` computes which, and says why that is so.
    A load ahead of a wait, of the same word, decides only whether there is a wait at all, and is left out
    (``mcheck.simt.grid.signals.early_polls``).
-5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
+5. What conflicts between clusters otherwise are weak accesses through the generic proxy, and copies
+   (``mcheck.simt.grid.pairs.copied_ranges``).
 6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running. If this is the
    only condition that does not hold, a cluster that waits for others is followed by itself: it may be the only one that
    is resident. If it is stuck, that is the finding; otherwise the answer is bounded, and says so.
@@ -97,8 +98,8 @@ from mcheck.simt.grid.signals.cluster_signals import Signalling, execute_signall
 from mcheck.simt.grid.signals.linked_pair import link_pair
 from mcheck.simt.grid.signals.others_signal import OthersSignal, TicketFound
 from mcheck.simt.grid.signals.signal_choices import MAX_ROUNDS, ChosenOrders, Code, Rounds, order_choices, subsets
-from mcheck.simt.grid.signals.signal_order import SignalOrder, order_signals
-from mcheck.simt.grid.signals.signalled_conflicts import Pair, check_words, choose_pairs
+from mcheck.simt.grid.signals.signal_order import NeverEnds, SignalOrder, order_signals
+from mcheck.simt.grid.signals.signalled_conflicts import Pair, check_only_signals, check_words, choose_pairs
 from mcheck.simt.grid.signals.whole_order import keeps_order, orders_by_barriers
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -211,7 +212,13 @@ def _execute_all(
     words = _signal_words(executions)
     if is_box(launch):
         check_initial_words(executions[0].places, words.values())
-    orders = _order(executions, len(clusters), {at: word.first for at, word in words.items()}, decides=decides)
+    initial = {at: word.first for at, word in words.items()}
+    try:
+        orders = _order(executions, len(clusters), initial, decides=decides)
+    except NeverEnds as error:
+        error.sure &= not decides and ticket is None
+        check_only_signals(Side(executions), limit)
+        raise
     left = {word: orders.left(at) for at, word in words.items()}
     if ticket is not None:
         left[ticket] = (ticket.first + len(clusters)) % (1 << 8 * ticket.size)

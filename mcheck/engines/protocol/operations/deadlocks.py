@@ -51,16 +51,13 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     waits = [_describe_wait(m, found[k]) for k in order[:SHOWN]]
     if len(order) > SHOWN:
         waits.append((f"and {len(order) - SHOWN} more",))
-    causes = sorted((found[k] for k in order if k in roots), key=_waits_at_barrier)
+    told = sorted((_told(m, found[k]) for k in order if k in roots), key=lambda cause: cause.rank)
+    causes = [cause.group for cause in told]
     idle = {k for k in order if k not in roots and k not in needed and _waits_at_barrier(found[k])}
     groups = causes + [found[k] for k in order if k not in roots and k not in idle]
     code = max(g.code for g in causes)  # whatever the order of the roles
-    told = [(*_suggest_fix(m, g), _has_begun(g)) for g in causes]
-    near = any(missed or begun for _, missed, begun in told)
-    fixes = sorted(
-        (each for each, g in zip(told, causes, strict=True) if not near or any(each[1:]) or _waits_at_barrier(g)),
-        key=lambda each: (not each[1], not each[2]),
-    )
+    near = any(cause.near for cause in told)
+    fixes = [cause.fix for cause in told if not near or cause.near or _waits_at_barrier(cause.group)]
     cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
@@ -69,10 +66,40 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
-        tuple(dict.fromkeys(fix for fix, *_ in fixes)),
+        tuple(dict.fromkeys(fixes)),
         waits=tuple(Wait(format_threads(m, g.agents), site_of(g.op), g.goal) for g in groups[:SHOWN]),
         cycle=tuple(dict.fromkeys(note for note in cycle if note is not None)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """A group with the fix for it. ``missed``: it has missed a phase, for which the others then wait; ``begun``: part
+    of what it waits for has come; ``plain``: its fix says no more than that nothing came.
+    """
+
+    group: StuckGroup
+    fix: Fix
+    missed: bool
+    begun: bool
+    plain: bool
+
+    @property
+    def near(self) -> bool:
+        """Whether it is nearer to what is wrong than others that wait."""
+        return self.missed or self.begun
+
+    @property
+    def rank(self) -> tuple[bool, ...]:
+        """What comes first: who waits for other threads to come tells less than what those wait for."""
+        return _waits_at_barrier(self.group), not self.missed, not self.begun, self.plain
+
+
+def _told(m: Machine, group: StuckGroup) -> _Cause:
+    fix, missed = _suggest_fix(m, group)
+    bar = group.agents[0].blocked_on
+    plain = isinstance(bar, Mbarrier) and fix == advise("{}", _nothing_came(m, bar))
+    return _Cause(group, fix, missed, _has_begun(group), plain)
 
 
 def _find_needs(groups: list[StuckGroup]) -> list[set[int]]:
@@ -258,14 +285,14 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         return advise(said, now, bytes_, describe_bytes(bar) or _ALL_BYTES, phases=(Phase(name, state.phase),)), False
     if state.pending < state.expected:
         came = f"got {state.expected - state.pending} of {state.expected} arrivals"
-        correct = "correct the count of its init, or let the others arrive"
+        correct = say("correct the count of {}, or let the others arrive", _init_of(m, bar))
         fix = advise("{} {}: {}", capital(now), came, correct, phases=(Phase(name, state.phase),))
         return fix.noted(_explain_missing_bytes(bar), counted), False
     if state.phase == 0 and parity == 0 and bar.received_bytes:
         arrive = "arrive with expect_tx on the barrier that the copy signals"
         return advise("Bytes came to {} without an arrival: {}", name, arrive), False
     if state.phase == 0 and parity == 0:
-        nothing = say("Nothing arrived on {}", name)
+        nothing = _nothing_came(m, bar)
         fill = _find_fill(group.agents[0])
         passed = any(_passed_before(group.agents[0], op, bar) for op in (group.op, fill) if op)
         if fill is not None and not passed:
@@ -281,6 +308,17 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
 
 
 _ALL_BYTES = "expect as many bytes as the copies complete"
+
+
+def _nothing_came(m: Machine, bar: Mbarrier) -> Phrase:
+    return say("Nothing arrived on {}", m.thing_at(bar.address))
+
+
+def _init_of(m: Machine, bar: Mbarrier) -> Phrase:
+    """The init of an mbarrier, with its place if it has been executed."""
+    inits = (e.op for e in m.trace if isinstance(e.op, ops.MbarrierInit) and e.op.address == Const(bar.address))
+    init = next(inits, None)
+    return ("its init",) if init is None else say("its init at {}", site_of(init))
 
 
 def _phase(number: int, name: Thing, word: str = "Phase") -> Phrase:

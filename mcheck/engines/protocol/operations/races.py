@@ -358,7 +358,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
         return
     m.reported.add(spans)
     byte = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
-    first, second = describe_access(m, old, byte, high), describe_access(m, new, byte, high)
+    first, second = describe_access(m, old, byte, high, new), describe_access(m, new, byte, high, old)
     base = _base(m, low)
     where = format_range(first.object, byte - base, high - base)
     slot = _slot(m, old, new)

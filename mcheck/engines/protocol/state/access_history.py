@@ -189,7 +189,7 @@ def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
         return isinstance(a, LaneOwners) and -1 in a.lanes
     if isinstance(a, LaneOwners) or isinstance(b, LaneOwners):
         return _lanes_differ(a, b, low, high)
-    return any(_lane_at(a, byte) != _lane_at(b, byte) for byte in range(low, high))
+    return any(lane_at(a, byte) != lane_at(b, byte) for byte in range(low, high))
 
 
 def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
@@ -198,7 +198,7 @@ def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
     """
     if a is None or b is None or (isinstance(a, int) and isinstance(b, int)):
         return low
-    return next((byte for byte in range(low, high) if _lane_at(a, byte) != _lane_at(b, byte)), low)
+    return next((byte for byte in range(low, high) if lane_at(a, byte) != lane_at(b, byte)), low)
 
 
 def lane_bytes(lanes: Lanes, byte: int) -> tuple[int, int] | None:
@@ -219,14 +219,14 @@ def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     """Whether some byte of a cell has different lanes in ``a`` and ``b``, tested where either changes lanes."""
     byte = low
     while byte < high:
-        first, second = _lane_at(a, byte), _lane_at(b, byte)
+        first, second = lane_at(a, byte), lane_at(b, byte)
         if first != second or first < 0:
             return True
         byte = min(_lane_end(a, byte), _lane_end(b, byte))
     return False
 
 
-def _lane_at(lanes: Lanes, byte: int) -> int:
+def lane_at(lanes: Lanes, byte: int) -> int:
     """The lane that accesses a byte; -1 if several do."""
     match lanes:
         case LaneOwners():

@@ -25,7 +25,8 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.simt.grid.counters.count_uses import ASKS_MORE, CountUses
 from mcheck.simt.grid.counters.grid_counter import COUNTED_TYPES, is_count
 from mcheck.simt.grid.pairs.class_executions import Both, MakeWatch
-from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
+from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, lanes_of
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.known_words import KnownWord, with_value
 from mcheck.simt.grid.pairs.only_path import LEARNED, follow_only_path
 from mcheck.simt.grid.pairs.reduction import NotReducible, clusters_of
@@ -146,6 +147,11 @@ class _Reader(AccessReader):
                 self.left = value_after(inner, word, self.left, at)
         self.has_counted |= counts
         return counts
+
+    def check_copied(self, op: Op, at: Numbers, size: int) -> None:
+        """Check that copies leave the counter alone. Raises ``NotReducible``."""
+        if ((at < self.counter.address + self.counter.size) & (at + size > self.counter.address)).any():
+            raise NotReducible(OTHERWISE, op.span)
 
     def is_waited_for(self, at: Numbers, size: int) -> bool:
         """Whether it is the counter."""

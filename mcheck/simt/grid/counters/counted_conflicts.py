@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mcheck.base.budget import Limit
 from mcheck.frontend.ptx.launch import Extent as Coordinates
-from mcheck.simt.grid.pairs.cluster_accesses import Execution, Numbers
+from mcheck.simt.grid.pairs.cluster_accesses import Execution
 from mcheck.simt.grid.pairs.conflicts import (
     ALL,
     Kind,
@@ -19,6 +19,7 @@ from mcheck.simt.grid.pairs.conflicts import (
     span_of,
     tabulate,
 )
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.known_words import KnownWord
 from mcheck.simt.grid.pairs.reduction import NotReducible
 

@@ -31,47 +31,89 @@ class GivenDraws:
     draws: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnTile:
+    """A cluster, by the x coordinate of its only CTA, that draws one tile or none (``None``)."""
+
+    cluster: int
+    tile: int | None
+
+
 def give_draws(module: Module, entry: str, draws: Draws, tile: int, end: int) -> GivenDraws:
     """The kernel with selections in the places of the atomics by which it draws: of ``tile`` in each round, and of
     ``end`` behind the last one. Each lane counts its rounds.
     """
-    function = module.functions[entry]
-    first = len(function.registers)
-    rounds, count = Register("%mcheck_rounds", "u32", first), Register("%mcheck_count", "u32", first + 1)
-    more = Register("%mcheck_more", "pred", first + 2)
-    like = function.body[min(draws.statements)]
+    writer = _Writer(module.functions[entry], draws)
+    rounds = writer.register("%mcheck_rounds", "u32")
+    writer.write("ld", "param", "u32", operands=[rounds, ptx.Address(ptx.Symbol(ROUNDS))])
+    number = Parameter(name=ROUNDS, type="u32", space="param", align=SIZE, size=SIZE, span=writer.function.span)
+    return writer.finish(module, rounds, ptx.Immediate(tile), end, number)
 
-    def make(statement: ptx.Statement, *parts: str, operands: Sequence[ptx.Operand]) -> ptx.Statement:
-        return replace(statement, opcode=read_opcode(parts), operands=tuple(operands))
 
-    def select(statement: ptx.Statement) -> Iterator[ptx.Statement]:
-        (target,) = statement.defs
-        kind = f"b{type_bits(statement.opcode.type)}"
-        given: list[ptx.Operand] = [target, ptx.Immediate(tile), ptx.Immediate(end), more]
-        yield make(statement, "setp", "lt", "u32", operands=[more, count, rounds])
-        yield make(statement, "add", "u32", operands=[count, count, ptx.Immediate(1)])
-        yield make(statement, "selp", kind, operands=given)
+def give_tiles(module: Module, entry: str, draws: Draws, first: DrawnTile, second: DrawnTile, end: int) -> GivenDraws:
+    """The same for two clusters, which draw these tiles."""
+    writer = _Writer(module.functions[entry], draws)
+    at, is_first = writer.register("%mcheck_cta", "u32"), writer.register("%mcheck_first", "pred")
+    rounds, tile = writer.register("%mcheck_rounds", "u32"), writer.register("%mcheck_tile", "u32")
+    if max(type_bits(s.opcode.type) for s in writer.drawn) > 8 * SIZE:
+        tile = writer.register("%mcheck_wide_tile", "u64")
+    writer.write("mov", "u32", operands=[at, ptx.Special("ctaid.x")])
+    writer.write("setp", "eq", "u32", operands=[is_first, at, ptx.Immediate(first.cluster)])
+    numbers = [ptx.Immediate(int(one.tile is not None)) for one in (first, second)]
+    writer.write("selp", "b32", operands=[rounds, *numbers, is_first])
+    tiles = [ptx.Immediate(one.tile or 0) for one in (first, second)]
+    writer.write("selp", f"b{type_bits(tile.type)}", operands=[tile, *tiles, is_first])
+    return writer.finish(module, rounds, tile, end)
 
-    bare = replace(like, guard=None)
-    address = ptx.Address(ptx.Symbol(ROUNDS))
-    body = [
-        make(bare, "ld", "param", "u32", operands=[rounds, address]),
-        make(bare, "mov", "u32", operands=[count, ptx.Immediate(0)]),
-    ]
-    parts = [list(select(s)) if k in draws.statements else [s] for k, s in enumerate(function.body)]
-    starts = list(accumulate(map(len, parts), initial=len(body)))
-    changed = replace(
-        function,
-        registers=(*function.registers, rounds, count, more),
-        parameters=(
-            *function.parameters,
-            Parameter(name=ROUNDS, type="u32", space="param", align=SIZE, size=SIZE, span=function.span),
-        ),
-        labels={name: starts[at] for name, at in function.labels.items()},
-        body=(*body, *(s for part in parts for s in part)),
-    )
-    given = replace(module, functions={**module.functions, entry: changed})
-    return GivenDraws(given, frozenset(starts[k + 1] - 1 for k in draws.statements))
+
+class _Writer:
+    """Writes the kernel: instructions at its beginning, and those in the places of the atomics."""
+
+    def __init__(self, function: ptx.Function, draws: Draws) -> None:
+        self.function, self.draws = function, draws
+        self.drawn = [function.body[k] for k in sorted(draws.statements)]
+        self.made: list[Register] = []
+        self.begin: list[ptx.Statement] = []
+
+    def register(self, name: str, kind: str) -> Register:
+        """A new register."""
+        self.made.append(Register(name, kind, len(self.function.registers) + len(self.made)))
+        return self.made[-1]
+
+    def write(self, *parts: str, operands: Sequence[ptx.Operand]) -> None:
+        """Write an instruction at the beginning."""
+        self.begin.append(_instruction(replace(self.drawn[0], guard=None), parts, operands))
+
+    def finish(
+        self, module: Module, rounds: Register, tile: ptx.Operand, end: int, *parameters: Parameter
+    ) -> GivenDraws:
+        """The module, in which each lane draws ``tile`` in so many rounds, and then ``end``."""
+        count, more = self.register("%mcheck_count", "u32"), self.register("%mcheck_more", "pred")
+        self.write("mov", "u32", operands=[count, ptx.Immediate(0)])
+
+        def select(statement: ptx.Statement) -> Iterator[ptx.Statement]:
+            (target,) = statement.defs
+            kind = f"b{type_bits(statement.opcode.type)}"
+            yield _instruction(statement, ("setp", "lt", "u32"), [more, count, rounds])
+            yield _instruction(statement, ("add", "u32"), [count, count, ptx.Immediate(1)])
+            yield _instruction(statement, ("selp", kind), [target, tile, ptx.Immediate(end), more])
+
+        body = enumerate(self.function.body)
+        parts = [list(select(s)) if k in self.draws.statements else [s] for k, s in body]
+        starts = list(accumulate(map(len, parts), initial=len(self.begin)))
+        changed = replace(
+            self.function,
+            registers=(*self.function.registers, *self.made),
+            parameters=(*self.function.parameters, *parameters),
+            labels={name: starts[at] for name, at in self.function.labels.items()},
+            body=(*self.begin, *(s for part in parts for s in part)),
+        )
+        given = replace(module, functions={**module.functions, self.function.name: changed})
+        return GivenDraws(given, frozenset(starts[k + 1] - 1 for k in self.draws.statements))
+
+
+def _instruction(like: ptx.Statement, parts: tuple[str, ...], operands: Sequence[ptx.Operand]) -> ptx.Statement:
+    return replace(like, opcode=read_opcode(parts), operands=tuple(operands))
 
 
 def with_any_rounds(given: GivenDraws, launch: Launch) -> Launch:

@@ -24,8 +24,10 @@ from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
@@ -36,6 +38,7 @@ from mcheck.simt.grid.draws.given_draws import GivenDraws, give_draws, with_roun
 from mcheck.simt.grid.footprints.class_names import slope_names
 from mcheck.simt.grid.footprints.footprint import ANY, UPDATE, Form
 from mcheck.simt.grid.footprints.grid_classes import (
+    Clash,
     ClassAccess,
     GridClasses,
     Incomparable,
@@ -183,7 +186,7 @@ class RoundWatch(GridWatch):
 
 def _only_adds(statement: ptx.Statement) -> bool:
     """Whether an instruction is a reduction that neither releases nor acquires."""
-    return statement.opcode.name == "red" and not statement.opcode.has("release", "acquire", "acq_rel")
+    return statement.kind is Kind.REDUCTION and not statement.opcode.has("release", "acquire", "acq_rel")
 
 
 def axes_of(space: Space, slopes: Sequence[int]) -> frozenset[int]:
@@ -244,6 +247,28 @@ def watch_rounds(given: GivenDraws, launch: Launch, tiles: Tiles, rounds: int, l
 
 
 @dataclass(slots=True)
+class _Owners(GridClasses):
+    """Accesses whose owners are clusters of the grid and tiles, by their numbers."""
+
+    def coordinates(self, number: int) -> Coordinates:
+        """The number, in the place of coordinates."""
+        return number, 0, 0
+
+
+class TilesMeet(NotReducible):
+    """Two tiles, or clusters, access the same bytes; ``owners``: for each a cluster, or a tile that it has drawn. The
+    same one twice if an access leaves its buffer.
+    """
+
+    def __init__(self, clash: Clash, tiles: Tiles, clusters: int) -> None:
+        super().__init__("rounds or clusters access the same bytes", next((s for s in clash.spans if s), None))
+        self.owners: list[tuple[int | None, int | None]] = []
+        for number, _, _ in (clash.first, clash.second):
+            drawn = number - clusters
+            self.owners.append((number, None) if drawn < 0 else (None, tiles.first + drawn))
+
+
+@dataclass(slots=True)
 class _Accesses:
     """What clusters access. ``moves`` are, by access, in which tensor it is and how it moves with the number drawn."""
 
@@ -294,14 +319,14 @@ def check_apart(
     """Check that rounds with different numbers keep apart, and those of different clusters, whichever of these numbers
     of tiles a cluster draws. Raises ``NotReducible``.
     """
-    every = _Accesses(GridClasses(watches[0].compiler.lanes.launch))
+    every = _Accesses(_Owners(watches[0].compiler.lanes.launch))
     for watch in watches:
         every.add(watch, tiles)
     found = every.found
     every.append(_draw(draws, found), ())
     try:
         for clash in find_clashes(found, is_conflict, limit):
-            raise NotReducible("rounds or clusters access the same bytes", next((s for s in clash.spans if s), None))
+            raise TilesMeet(clash, tiles, prod(found.launch.cluster_counts))
         for (one, by), (other, also) in combinations_with_replacement(zip(found.accesses, every.moves, strict=True), 2):
             if one.form.buffer != other.form.buffer or by == also or not is_conflict(one.form, other.form):
                 continue

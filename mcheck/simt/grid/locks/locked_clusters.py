@@ -56,6 +56,7 @@ def execute_locking(
     program = _weakened(trace.program)
     reader = SignalReader(memory=program.memory, shapes=shapes, ticket=None, told={})
     shape = reader.read_program(program)
+    reader.check_nothing_copied_to()  # words that clusters ask for are followed through stores and atomics alone
     code = reader.synchronisation(replace(trace, program=program))
     left = {word: value if sure else None for word, (value, sure) in watch.held[0].items()}
     locks = {one.address for one in code}

@@ -39,7 +39,8 @@ from mcheck.simt.grid.looks.published_cells import find_published
 from mcheck.simt.grid.looks.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
 from mcheck.simt.grid.looks.warp_states import Case, Look, State
 from mcheck.simt.grid.looks.word_values import Stored, Words
-from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
+from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, lanes_of
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.known_words import KnownWord
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.cluster_signals import is_draw, trace_signalling, with_threads
@@ -406,6 +407,7 @@ def execute_looking(
     trace = _without_words(whole, words)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
     shape = reader.read_program(trace.program)
+    reader.check_nothing_copied_to()  # what a thread has published is what it has stored
     if ticket is not None and reader.drawn != 1:
         raise NotReducible("a cluster does not draw exactly one ticket")
     accesses, lanes = reader.accesses(), lanes_of(trace.program)

@@ -23,7 +23,8 @@ from mcheck.ir.scopes import GRID_SCOPES, is_grid_fence
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.grid.looks.warp_states import Cells
 from mcheck.simt.grid.looks.word_values import Stored
-from mcheck.simt.grid.pairs.cluster_accesses import Accesses, Numbers
+from mcheck.simt.grid.pairs.cluster_accesses import Accesses
+from mcheck.simt.grid.pairs.global_places import Numbers
 
 
 def find_published(

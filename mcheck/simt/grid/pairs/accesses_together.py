@@ -11,7 +11,8 @@ import numpy as np
 
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
-from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers
+from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.reduction import NotReducible
 
 

@@ -31,8 +31,10 @@ from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.grid.footprints.alone_classes import AloneWatch, space_around
 from mcheck.simt.grid.footprints.space import AXES
 from mcheck.simt.grid.launches.launch_accesses import class_symbols
-from mcheck.simt.grid.pairs.cluster_accesses import Execution, Numbers
+from mcheck.simt.grid.pairs.cluster_accesses import Execution
 from mcheck.simt.grid.pairs.conflicts import APART
+from mcheck.simt.grid.pairs.copied_ranges import BY_COORDINATES
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, MAX_EXECUTED, NotReducible, cancels_clusters, is_box
 from mcheck.simt.trace_extraction import Watcher
 
@@ -150,6 +152,7 @@ class ClassExecutions(Generic[E]):
         starts = first[moved] + moves
         known = one.accesses.at(moved, starts[len(members) - 1])
         unsure = np.abs(exact - moves).max(initial=0) > TOLERANCE or one.accesses.strong[moved].any()
+        unsure |= (one.accesses.alignments[moved] == BY_COORDINATES).any()  # part of a box may leave its tensor
         if unsure or (known.starts != check.accesses.origins).any():
             self.apart = True
             return
@@ -162,7 +165,10 @@ def _is_alike(one: Execution, other: Execution) -> bool:
     """Whether two clusters do the same but for the places of their accesses."""
     if one.alike != other.alike:
         return False
-    names = ("sizes", "threads", "roles", "codes", "places", "segments", "writes", "strong", "non_coherent", "counts")
+    names = (
+        "sizes", "threads", "roles", "codes", "places", "segments", "writes", "strong", "non_coherent", "counts",
+        "copies", "alignments", "generic", "begun", "over", "complete", "phases", "fenced_phases",
+    )  # fmt: skip
     return all(np.array_equal(getattr(one.accesses, n), getattr(other.accesses, n)) for n in names)
 
 
@@ -186,11 +192,11 @@ def _are_regular(one: Execution, moved: Numbers, starts: Numbers, slopes: Number
     good = np.ones(len(starts), np.bool_)
     if not len(moved):
         return good
-    sizes, writes = accesses.sizes[moved], accesses.writes[moved]
+    sizes, writes, aligned = accesses.sizes[moved], accesses.writes[moved], accesses.alignments[moved]
     bases, tops = (np.array(given, np.int64) for given in zip(*sorted(
         (i.base, i.base + i.object.size) for i in instances), strict=True))  # fmt: skip
     mine = np.searchsorted(bases, accesses.origins[moved], side="right") - 1
-    good &= ((starts >= bases[mine]) & (starts + sizes <= tops[mine]) & (starts % sizes == 0)).all(axis=1)
+    good &= ((starts >= bases[mine]) & (starts + sizes <= tops[mine]) & (starts % aligned == 0)).all(axis=1)
     still = np.ones(len(accesses.sizes), np.bool_)
     still[moved] = False
     for some, others in ((slice(None), still & accesses.strong), (writes, still & accesses.writes)):

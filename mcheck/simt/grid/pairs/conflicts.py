@@ -4,7 +4,12 @@ A kind of conflict is told by the shapes of two executions, and by role and segm
 thread between two operations that may synchronise are ordered alike with all others. Threads of a CTA have one role if
 they do the same operations that may synchronise, with the same operands (in one warp, if those of warps are among
 them): where two of them change their places, the order of everything else is as before. Whether a load is
-non-coherent counts, too, since no order helps such a one.
+non-coherent counts, too, since no order helps such a one. Where barriers say enough of both accesses, the phases of
+``mcheck.simt.grid.pairs.barrier_phases`` are in the place of roles and segments; within a cluster such accesses are
+ordered.
+
+A copy accesses memory when it likes, between its issue and its completion. It is a segment of its own, and may conflict
+with other accesses of its thread.
 
 Lanes of a warp may access a place as one, and act as one up to some place in their code: of their conflicts the warp
 and the code of both lanes count, and in it the place of the access of the earlier segment, or of both.
@@ -22,7 +27,9 @@ from numpy.typing import NDArray
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.grid.pairs.cluster_accesses import Execution, Numbers
+from mcheck.simt.grid.pairs.barrier_phases import NO_PHASE
+from mcheck.simt.grid.pairs.cluster_accesses import Execution
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.reduction import NotReducible
 
 MAX_MEETINGS = 1 << 23
@@ -31,6 +38,8 @@ MAX_PAIRS = 32
 """Maximum number of pairs of clusters."""
 APART = 1 << 42
 """The distance between the accesses of clusters where those of each are compared at once."""
+OTHER_PROXY = -2
+"""Stands for a role, of an access that is told by its phase and is not through the generic proxy."""
 ALL = -1
 """The owner of an access that all clusters of a class make at the same place."""
 
@@ -75,6 +84,10 @@ class Table:
     strong: NDArray[np.bool_]
     non_coherent: NDArray[np.bool_]
     counts: NDArray[np.bool_]
+    copies: NDArray[np.bool_]
+    generic: NDArray[np.bool_]
+    phases: Numbers
+    fenced_phases: Numbers
 
 
 def tabulate(side: Side, numbers: Iterable[int] | None = None) -> Table:
@@ -115,7 +128,8 @@ def _rows(side: Side, kind: int, owners: Sequence[int], members: Sequence[int], 
     return (
         at, at + first.sizes[every], np.full(len(at), kind), first.threads[every], first.roles[every],
         first.segments[every], np.repeat(np.array(owners, np.int64), len(columns)), every, first.writes[every],
-        first.strong[every], first.non_coherent[every], first.counts[every],
+        first.strong[every], first.non_coherent[every], first.counts[every], first.copies[every],
+        first.generic[every], first.phases[every], first.fenced_phases[every],
     )  # fmt: skip
 
 
@@ -156,11 +170,22 @@ def cover_kinds(wanted: Mapping[Kind, P], show: Callable[[P], set[Kind]]) -> lis
     return pairs
 
 
-def distinct(x: Table, mine: Numbers, y: Table, theirs: Numbers, *more: Numbers) -> Iterator[tuple[Kind, int, int]]:
-    columns: list[NDArray[np.generic]] = [*more]
-    for table, rows in ((x, mine), (y, theirs)):
-        columns += [table.kinds[rows], table.roles[rows], table.segments[rows], table.non_coherent[rows]]
-    found, first = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0, return_index=True)
+def columns_between(x: Table, mine: Numbers, y: Table, theirs: Numbers) -> list[Numbers]:
+    """What tells kinds of conflicts of two clusters apart: of each side four columns."""
+    generic = x.generic[mine] & y.generic[theirs]
+    phases = [np.where(generic, t.phases[r], t.fenced_phases[r]) for t, r in ((x, mine), (y, theirs))]
+    told = (phases[0] != NO_PHASE) & (phases[1] != NO_PHASE)
+    columns: list[NDArray[np.generic]] = []
+    for table, rows, phase in ((x, mine, phases[0]), (y, theirs, phases[1])):
+        roles = np.where(told, np.where(table.generic[rows], NO_PHASE, OTHER_PROXY), table.roles[rows])
+        segments = np.where(told, phase, table.segments[rows])
+        columns += [table.kinds[rows], roles, segments, table.non_coherent[rows]]
+    return [column.astype(np.int64) for column in columns]
+
+
+def distinct(x: Table, mine: Numbers, y: Table, theirs: Numbers) -> Iterator[tuple[Kind, int, int]]:
+    columns = columns_between(x, mine, y, theirs)
+    found, first = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)
     for row, at in zip(found.tolist(), first.tolist(), strict=True):
         yield tuple(row), int(mine[at]), int(theirs[at])
 
@@ -190,6 +215,18 @@ def kinds_within(
         yield from _kinds_of(name, side, mine, own, *meetings(apart, apart, limit))
 
 
+def _are_ordered(one: Execution, these: Numbers, those: Numbers) -> NDArray[np.bool_]:
+    """Which accesses of a cluster barriers order, or program order, and so that no race is possible."""
+    a, near = one.accesses, np.zeros(len(these), np.bool_)
+    ranks = a.ranks[a.threads]
+    for first, second in ((these, those), (those, these)):
+        barrier = (ranks[first] == ranks[second]) & (a.over[first] < a.begun[second])
+        thread = (a.threads[first] == a.threads[second]) & (a.complete[first] < a.places[second])
+        weak = ~(a.strong[first] | a.strong[second])
+        near |= (barrier | thread) & weak & (a.generic[second] | ~a.generic[first])
+    return near & ~(a.non_coherent[these] | a.non_coherent[those])
+
+
 def _kinds_of(
     name: str, side: Side, members: Sequence[int], x: Table, mine: Numbers, theirs: Numbers, y: Table | None = None
 ) -> Iterator[tuple[Kind, int]]:
@@ -198,14 +235,17 @@ def _kinds_of(
     one = side.executions[members[0]]
     lanes, places, operations, codes = one.lanes, one.accesses.places, one.accesses.operations, one.accesses.codes
     turned = x.threads[mine] > y.threads[theirs]
-    kept = (x.threads[mine] < y.threads[theirs]) | (turned & (x is not y))
-    kept &= ~(x.strong[mine] & y.strong[theirs])
-    mine, theirs, turned = mine[kept], theirs[kept], turned[kept]
+    copied = x.copies[mine] | y.copies[theirs]
+    alone = (x.threads[mine] == y.threads[theirs]) & (x.columns[mine] != y.columns[theirs])
+    kept = (x.threads[mine] < y.threads[theirs]) | (turned & (x is not y)) | (alone & copied)
+    kept &= copied | ~(x.strong[mine] & y.strong[theirs])
+    kept &= ~_are_ordered(one, x.columns[mine], y.columns[theirs])
+    mine, theirs, turned, alone = mine[kept], theirs[kept], turned[kept], alone[kept]
     owners = np.where(x.owners[mine] == ALL, members[0], x.owners[mine])
     near = lanes[x.threads[mine]] // WARP == lanes[y.threads[theirs]] // WARP
     here, there = x.columns[mine], y.columns[theirs]
     joint = near & (operations[here] == operations[there])
-    columns: list[NDArray[np.generic]] = [joint, np.where(near, lanes[x.threads[mine]] // WARP, -1)]
+    columns: list[NDArray[np.generic]] = [alone, joint, np.where(near, lanes[x.threads[mine]] // WARP, -1)]
     told = [(getattr(x, name)[mine], getattr(y, name)[theirs]) for name in ("roles", "segments", "non_coherent")]
     one_segment, other = told[1]
     told.append((np.where(near, codes[here], 0), np.where(near, codes[there], 0)))

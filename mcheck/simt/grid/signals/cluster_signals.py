@@ -21,7 +21,8 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.scopes import GRID_SCOPES
-from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, Numbers, lanes_of
+from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, lanes_of
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.kept_operands import check_kept
 from mcheck.simt.grid.pairs.known_words import KnownWord
 from mcheck.simt.grid.pairs.only_path import LEARNED, follow_only_path

@@ -28,7 +28,7 @@ from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
 from mcheck.simt.execution.waits.value_tests import AwaitedValue, find_sign_draws
 from mcheck.simt.grid.counters.count_uses import CountUses
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.kept_operands import FindWait, Kept, find_kept_waits
 from mcheck.simt.grid.pairs.known_words import KnownWord, known_word
 from mcheck.simt.grid.pairs.only_path import LEARNED
@@ -136,10 +136,14 @@ class OthersSignal:
                     tests[unit.start + test[0]] = unit, test[1]
             elif statement.kind is Kind.ATOMIC and compiler.is_needed(unit, statement):
                 asks = self._ask_sign if at - unit.start in signs[unit.start] else self._draw
-                out[at] = (asks if _draws(statement) else self._note)(unit, statement, out[at])
+                out[at] = (asks if self.is_draw(statement) else self._note)(unit, statement, out[at])
         for at, (unit, other) in tests.items():
             out[at] = self._compare(unit, other, out[at])
         return out
+
+    def is_draw(self, statement: ptx.Statement) -> bool:
+        """Whether an atomic may draw a number."""
+        return is_number(statement, "add")
 
     def _load(self, unit: Unit, statement: ptx.Statement, at: int, step: Step) -> Step:
         size = type_size(statement.opcode.type)
@@ -374,9 +378,10 @@ def _each(mask: Mask) -> Iterator[Mask]:
         yield one
 
 
-def _draws(statement: ptx.Statement) -> bool:
+def is_number(statement: ptx.Statement, *operations: str) -> bool:
+    """Whether an atomic is one of these operations, of an integer of 32 or 64 bits."""
     opcode = statement.opcode
-    return opcode.has("add") and opcode.vector == 1 and opcode.type[0] in "us" and opcode.type[1:] in ("32", "64")
+    return opcode.has(*operations) and opcode.vector == 1 and opcode.type[0] in "us" and opcode.type[1:] in ("32", "64")
 
 
 def _end_wait(c: Cluster, address: Word, size: int, lane: Numbers, wait: AwaitedValue) -> None:

@@ -49,7 +49,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.only_path import LEARNED
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.synchronisations import Synchronisation
@@ -63,6 +63,16 @@ the signal of the other one that a wait waits for; 0 for all others.
 PairLinks = tuple[Links, Links]
 MAX_SUMS = 4096
 """Maximum number of values of the additions of a phase."""
+
+
+class NeverEnds(NotReducible):
+    """A wait that does not end: of a cluster of this number, for a word that holds ``left`` when no cluster goes on.
+    ``sure``: each wait has ended with what the word held then, so the run is an execution.
+    """
+
+    def __init__(self, number: int, wait: Synchronisation, left: int, *, sure: bool) -> None:
+        super().__init__("a wait of a cluster does not end", wait.span)
+        self.number, self.left, self.sure = number, left, sure
 
 
 @dataclass(slots=True)
@@ -100,6 +110,8 @@ class SignalOrder:
     any_value: bool = False
     words: dict[int, SignalledWord] = field(default_factory=dict)
     """The first phase of a word has no signals: its initial value."""
+    overtaken: bool = False
+    """Whether a wait has ended with what its word held before the latest signal of the run."""
     ended: dict[At, int] = field(default_factory=dict)
     """The phase with which each wait ends."""
     known: dict[At, int] = field(default_factory=dict)
@@ -142,7 +154,7 @@ class SignalOrder:
     # --- the order ---------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run all signals and waits. Raises ``NotReducible`` if some wait does not end."""
+        """Run all signals and waits. Raises ``NotReducible`` if some wait does not end (``NeverEnds``)."""
         reached = [0] * len(self.codes)
         blocked: dict[int, list[At]] = {}
         ready = deque(range(len(self.codes)))
@@ -165,7 +177,9 @@ class SignalOrder:
                         ready.append(waited)
         for number, code in enumerate(self.codes):
             if reached[number] < len(code):
-                raise NotReducible("a wait of a cluster does not end", code[reached[number]].span)
+                wait = code[reached[number]]
+                sure = not (self.overtaken or wait.looks or wait.draws)
+                raise NeverEnds(number, wait, self.words[wait.address].phases[-1].left, sure=sure)
 
     def _signal(self, at: At, one: Synchronisation) -> None:
         word, clock = self.words[one.address], self.before(at, one.place)
@@ -196,6 +210,7 @@ class SignalOrder:
         if end is None:
             return False
         self.ended[at] = end
+        self.overtaken |= end < len(word.phases) - 1
         word.relied = max(word.relied, end + 1)
         self.known[at] = min(end, self._last_known(at, wait))
         signals = [signal for signal in word.phases[end].signals if signal[0] != at[0]]

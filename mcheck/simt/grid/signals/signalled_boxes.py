@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.module import Module
@@ -27,7 +28,7 @@ from mcheck.simt.grid.footprints.watched_execution import GridWatch, cluster_spa
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.cluster_signals import trace_signalling
 from mcheck.simt.grid.signals.early_polls import wanted_value
-from mcheck.simt.grid.signals.others_signal import OthersSignal, TicketFound
+from mcheck.simt.grid.signals.others_signal import OthersSignal, TicketFound, is_number
 from mcheck.simt.trace_extraction import ClusterTrace
 
 NEVER_LAST, ONCE_LAST = frozenset[int](), frozenset((0,))
@@ -54,6 +55,12 @@ class BoxWatch(OthersSignal):
         """Instrument the steps for both."""
         compiler.differs = self.grid.differs if self.in_all else None
         return OthersSignal.instrument(self, compiler, self.grid.instrument(compiler, steps))
+
+    def is_draw(self, statement: ptx.Statement) -> bool:
+        """Whether an atomic may draw a number. A cluster may also count itself by an ``inc`` that does not wrap before
+        all have; that is a condition on the box (``mcheck.simt.grid.counters.counted_clusters``).
+        """
+        return is_number(statement, "add") if self.last is None else is_number(statement, "add", "inc")
 
     def learn(self, rows: list[int], lane: Indices) -> None:
         """These registers hold what was waited for, in all boxes."""

@@ -14,18 +14,19 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
 from mcheck.simt.grid.pairs.conflicts import (
     ALL,
     Kind,
     Side,
     Table,
+    columns_between,
     cover_kinds,
     kinds_within,
     meetings,
     span_of,
     tabulate,
 )
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.signal_order import PairLinks
 
@@ -47,7 +48,7 @@ def choose_pairs(side: Side, orders: Orders, limit: Limit) -> list[Pair]:
     ``NotReducible``.
     """
     everything = tabulate(side)
-    _check_only_signals(everything, side, limit)
+    check_only_signals(side, limit, everything)
     numbers = range(len(side.executions))
     wanted = dict(_kinds_between(everything, numbers, side, orders, limit))
     for kind, number in kinds_within("", side, limit):
@@ -71,7 +72,7 @@ def check_words(side: Side, orders: Orders, limit: Limit) -> None:
     alone. Raises ``NotReducible``.
     """
     everything = tabulate(side)
-    _check_only_signals(everything, side, limit)
+    check_only_signals(side, limit, everything)
     for _ in _kinds_between(everything, range(len(side.executions)), side, orders, limit):
         pass
 
@@ -86,10 +87,11 @@ class _Only:
         return [self.given[one, other]] if (one, other) in self.given else []
 
 
-def _check_only_signals(table: Table, side: Side, limit: Limit) -> None:
+def check_only_signals(side: Side, limit: Limit, table: Table | None = None) -> None:
     """Check that nothing but signals, waits and draws of tickets accesses their words, and that no two words overlap.
-    Raises ``NotReducible``.
+    ``table`` has the accesses, if they are tabulated. Raises ``NotReducible``.
     """
+    table = table or tabulate(side)
     mine, theirs = meetings(table, table, limit)
     other = table.counts[mine] & ~table.counts[theirs]
     if other.any():
@@ -130,11 +132,7 @@ def _by_kind(
     table: Table, mine: Numbers, theirs: Numbers
 ) -> Iterator[tuple[tuple[int, ...], frozenset[tuple[int, int]]]]:
     """What tells kinds of conflicts apart, but for the clusters, and the owners of each."""
-    columns = [
-        column.astype(np.int64)
-        for rows in (mine, theirs)
-        for column in (table.kinds[rows], table.roles[rows], table.segments[rows], table.non_coherent[rows])
-    ]
+    columns = columns_between(table, mine, table, theirs)
     table_of_kinds = np.stack([*columns, table.owners[mine], table.owners[theirs]], axis=1)
     found: dict[tuple[int, ...], set[tuple[int, int]]] = {}
     for row in np.unique(table_of_kinds, axis=0).tolist():

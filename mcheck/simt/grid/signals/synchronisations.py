@@ -19,7 +19,8 @@ from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.scopes import GRID_SCOPES, is_grid_fence
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.waits.value_tests import as_number
-from mcheck.simt.grid.pairs.cluster_accesses import Access, places_of
+from mcheck.simt.grid.pairs.cluster_accesses import Access
+from mcheck.simt.grid.pairs.global_places import places_of
 from mcheck.simt.grid.pairs.known_words import KnownWord
 
 INTEGERS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64))

@@ -14,7 +14,8 @@ them. Where it has lost none, a race in the pair is one of the grid.
    waits of all clusters, each point of release is that of a signal for which the wait waits in the pair, or is before
    it.
 4. Within the two clusters nothing but barriers of all that take part, signals and waits orders anything: all other
-   accesses are weak and through the generic proxy. So accesses of one cluster are ordered alike in all executions.
+   accesses are weak and through the generic proxy, or are those of ``cp.async``, which the thread itself completes in
+   groups. So accesses of one cluster are ordered alike in all executions.
 
 *The argument.* Take the run of ``SignalOrder``, as an interleaving of all clusters, in which signals and weak accesses
 take effect one after the other, and each wait reads the last write of the phase that ends it. This is an execution: a
@@ -40,7 +41,7 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.program import Program
 from mcheck.isa.kinds import REDUCTIONS, Kind
-from mcheck.simt.grid.pairs.cluster_accesses import Numbers
+from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.signals.signal_order import At, SignalOrder
 from mcheck.simt.grid.signals.synchronisations import Synchronisation
 
@@ -78,7 +79,9 @@ def _is_plain(op: Op, words: range) -> bool:
             return inner.kind in ("sync", "red")
         case ops.Fence():
             return inner.sem != "sc" and inner.restrict is None
-    return isinstance(op, ops.WarpSync | ops.Collective)
+        case ops.Commit() | ops.WaitGroup():
+            return inner.family == "cp.async"
+    return isinstance(op, ops.WarpSync | ops.Collective | ops.CpAsync)
 
 
 def _atomics_acquire_nothing(module: Module, made: Sequence[Synchronisation]) -> bool:
