@@ -16,7 +16,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.cluster_groups import OPEN, answer_together, with_reason
 from mcheck.checking.modules.filled_stages import find_filled_once
-from mcheck.checking.modules.followed_clusters import Followed, FollowModule, without_scope
+from mcheck.checking.modules.followed_clusters import Followed, ProveEvery, without_scope
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.modules.pairs.drawn_grid import ask_drawn
@@ -60,7 +60,7 @@ WHY = "the default for modules"
 
 def answer_launch(
     module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False,
-    every: FollowModule | None = None,
+    every: ProveEvery | None = None,
 ) -> Answer:  # fmt: skip
     """What an engine (by default the protocol engine) finds in a launch.
 

@@ -64,7 +64,7 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
 
-    def every(module: Module, launch: Launch, limit: Limit) -> Answer:
+    def every(module: Module, launch: Launch, limit: Limit) -> tuple[Answer, Sequence[int]]:
         return prove_every(module, launch, model, replace(question, timeout=limit.left()), engine)
 
     try:
@@ -78,23 +78,26 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     )
 
 
-def prove_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
-    """The answer about one cluster for every number that a parameter may be, unknown unless it is proved or a finding.
-    Raises ``TimeOut``.
+def prove_every(
+    module: Module, launch: Launch, model: Model, question: Question, engine: str
+) -> tuple[Answer, Sequence[int]]:
+    """The answer about one cluster for every number that a parameter may be, unknown unless it is proved or a finding;
+    and, if it is proved, the numbers with which it differs (``ProveEvery``). Raises ``TimeOut``.
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
     family = _Launches(module, launch, model, question, engine, names)
     limit = Limit(question.timeout)
     proof = family.prove(limit)
     if isinstance(proof, Unproved):
-        return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=proof.why)
+        return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=proof.why), ()
     checked = CheckedNumbers[Numbers]()
     for number in proof.numbers:
         given = family.answer(number, limit.remaining())
         if checked.record(number, given) or not checked.are_whole:
-            return given
+            return given, ()
     given, scope = family.conclude_proved(proof, checked), describe_followed(launch, None)
-    return replace(given, assumptions=tuple(a for a in given.assumptions if a != scope))
+    answer = replace(given, assumptions=tuple(a for a in given.assumptions if a != scope))
+    return answer, [number for (number,) in proof.numbers]
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:

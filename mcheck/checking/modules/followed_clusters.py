@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -51,5 +51,9 @@ class Follow(Protocol):
 
 FollowModule = Callable[[Module, Launch, Limit], Answer | None]
 """Follows one cluster of the launch of a kernel, which is known to keep apart from the others."""
+ProveEvery = Callable[[Module, Launch, Limit], tuple[Answer, Sequence[int]]]
+"""Proves one cluster for every number that a parameter may be. Also returns the numbers with which it differs: with any
+other one it does the same as with one of these.
+"""
 FollowTogether = Callable[[Launch, Limit], Followed | None]
 """Follows the clusters that a launch, and those beside it, execute together."""

@@ -57,7 +57,12 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class AnyNumber:
-    """A parameter that may be any number from 0 on."""
+    """A parameter that may be any number from 0 on. ``stand_ins`` are the rows of the registers whose values stand for
+    others, and of those that depend on these: what is the same for all numbers with these values is not so for that
+    reason alone.
+    """
+
+    stand_ins: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

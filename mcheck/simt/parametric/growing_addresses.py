@@ -29,17 +29,29 @@ from mcheck.simt.parametric.affine import Value
 from mcheck.simt.parametric.invariant_registers import (
     AFTER,
     BEFORE,
+    INSIDE,
     InvariantRegisters,
     deciding_registers,
 )
 from mcheck.simt.parametric.shared_bytes import SharedBytes, SteadyBytes
 
+PLAIN_COPY = 3
+"""The operands of a ``cp.async`` that copies as many bytes as it writes."""
 COPIED = 16
 """Alignment of the addresses of copies, in bytes."""
 FILLING = frozenset((
     Kind.FILL, Kind.MATRIX_STORE, Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION, Kind.CANCEL_REQUEST,
 ))  # fmt: skip
 """Instructions that may write shared memory, beside stores, atomics and copies."""
+
+
+WORD = 8
+"""The most bytes of a value that is followed through memory."""
+
+
+def _may_fill(copy: ptx.Statement) -> bool:
+    """Whether a copy may write known bytes to shared memory: others of it, or zeros behind a shorter source."""
+    return "global" not in copy.opcode.spaces or (copy.kind is Kind.ASYNC_COPY and len(copy.operands) > PLAIN_COPY)
 
 
 @dataclass(slots=True)
@@ -60,7 +72,8 @@ class GrowingAddresses(InvariantRegisters):
         kinds = {s.kind for u in compiler.code.units for s in u.function.body}
         contents = compiler.places.contents.items()
         told = any(not all(quality) for at, (_, quality) in contents if at >= GLOBAL_BASE + GAP)
-        self.others_fill = not kinds.isdisjoint(FILLING) or (told and not kinds.isdisjoint(COPIES))
+        copies = [s for u in compiler.code.units for s in u.function.body if s.kind in COPIES]
+        self.others_fill = not kinds.isdisjoint(FILLING) or any(told or _may_fill(s) for s in copies)
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
@@ -94,7 +107,7 @@ class GrowingAddresses(InvariantRegisters):
             known = np.zeros(len(lanes), np.bool_)
             if rows and weak and not self.others_fill:
                 at = to_generic(np.broadcast_to(fetch()[0], mine.shape)[lanes])
-                known = self.shared.load(at, size * max(len(given), 1))
+                known = self.shared.load(at, size * max(len(given), 1), self.part[lanes] == INSIDE)
             self._set(rows, lanes, statement, 0, bad=~known)
 
         return before
@@ -106,17 +119,21 @@ class GrowingAddresses(InvariantRegisters):
         fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode.type)
         items = source.items if isinstance(source, ptx.Vector) else (source,)
         weak = statement.kind is Kind.STORE and not statement.opcode.is_strong
-        values = [(o, self.compiler.fetch(unit, o)) for o in items] if weak else []
-        size *= len(items) if weak else statement.opcode.vector
+        values = [(o, self.compiler.fetch(unit, o)) for o in items] if weak and size <= WORD else []
+        whole = size * (len(items) if weak else statement.opcode.vector)
 
         def before(c: Cluster, mine: Mask) -> None:
             effect(c, mine)
             lanes = np.flatnonzero(mine)
             at = to_generic(np.broadcast_to(fetch()[0], mine.shape)[lanes])
-            steady = np.full(len(lanes), weak)
-            for item, value in values:
-                steady &= self._value(unit, item, value, lanes).invariant
-            self.shared.store(at, size, steady)
+            steady, data = np.full(len(lanes), bool(values)), np.zeros((len(lanes), whole), np.uint8)
+            for j, (item, value) in enumerate(values):
+                given = self._value(unit, item, value, lanes)
+                steady &= given.invariant
+                words = np.ascontiguousarray(given.base.astype("<u8"))
+                data[:, j * size : (j + 1) * size] = words.view(np.uint8).reshape(-1, WORD)[:, :size]
+            if not self.shared.store(at, data, steady, self.part[lanes] == AFTER):
+                raise Aperiodic(f"'{statement.text}', which changes what a round before has loaded", statement.span)
 
         return before
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.launch import Argument
+from mcheck.frontend.ptx.launch import AnyNumber, Argument
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.isa.kinds import COLLECTIVES, REDUCTIONS, STORES, WARPGROUP, Kind
@@ -48,6 +48,11 @@ class InvariantRegisters:
     """By lane, where its loop begins, and the number of its backward jumps."""
     count: NDArray[np.int64] = field(init=False)
     """By lane, where its loop begins, and how often it has jumped back there."""
+
+    @property
+    def stand_ins(self) -> frozenset[int]:
+        """The rows of registers whose values stand for others."""
+        return frozenset[int]().union(*(p.stand_ins for _, p in self.argument.places if isinstance(p, AnyNumber)))
 
     def begin(self, compiler: Compiler) -> None:
         """Initialise before the first step: nothing is known of any register."""

@@ -2,7 +2,8 @@
 
 *Why a load may return what the executed schedule stored.* The program is proved to have no race, so a weak load returns
 what the newest store before it has stored, in each of its executions; which store that is recurs with the state
-(``mcheck.proofs.state_recurrence``).
+(``mcheck.proofs.state_recurrence``). What it has stored does so only if that is the same in each period
+(``SteadyBytes``).
 """
 
 from __future__ import annotations
@@ -41,27 +42,47 @@ class SharedBytes:
 
 @dataclass(slots=True)
 class SteadyBytes:
-    """Which bytes were stored last by an instruction that stores the same for all numbers."""
+    """Which bytes were stored last by an instruction that stores the same for all numbers, and what that was.
+
+    That it stores the same in each period of a loop rests on what it has computed this from: a value that goes round
+    through memory, such as a counter, is another one in each period, though no register carries it. So a load inside a
+    period is steady only if all stores to its bytes store one and the same, but for those behind the loops that come
+    after it: these belong to the last period.
+    """
 
     bytes: SharedBytes
     steady: Mask = field(init=False)
+    values: NDArray[np.uint8] = field(init=False)
+    stored: Mask = field(init=False)
+    varies: Mask = field(init=False)
+    """Whether different values were stored."""
+    needed: Mask = field(init=False)
+    """Whether a period depends on the byte."""
 
     def __post_init__(self) -> None:
-        self.steady = np.zeros(self.bytes.count, np.bool_)
+        count = self.bytes.count
+        self.values = np.zeros(count, np.uint8)
+        self.steady, self.stored, self.varies, self.needed = (np.zeros(count, np.bool_) for _ in range(4))
 
-    def store(self, address: Word, size: int, steady: Mask) -> None:
-        """Lanes store values; what is outside of shared memory is passed over."""
-        where = self.bytes.index(address, size)
-        if where is not None:
-            self.steady[where] = steady[:, None]
+    def store(self, address: Word, values: NDArray[np.uint8], steady: Mask, behind: Mask) -> bool:
+        """Lanes store values, a row of bytes each, some of them behind their loops; what is outside of shared memory is
+        passed over. Returns whether no period depended on that these bytes stay the same.
+        """
+        where = self.bytes.index(address, values.shape[1])
+        if where is None:
+            return True
+        changes = ~steady[:, None] | (self.stored[where] & (self.values[where] != values))
+        kept = not (changes & self.needed[where] & ~behind[:, None]).any()
+        self.varies[where] |= changes
+        self.values[where], self.stored[where] = values, True
+        self.steady[where] = steady[:, None]
+        return kept
 
-    def forget(self, address: Word, size: int) -> None:
-        """Lanes change bytes in another way."""
-        self.store(address, size, np.zeros(len(address), np.bool_))
-
-    def load(self, address: Word, size: int) -> Mask:
-        """Which lanes load the same for all numbers."""
+    def load(self, address: Word, size: int, inside: Mask) -> Mask:
+        """Which lanes load the same for all numbers; some are ``inside`` a period."""
         where = self.bytes.index(address, size)
         if where is None:
             return np.zeros(len(address), np.bool_)
-        return np.asarray(self.steady[where].all(axis=1), np.bool_)
+        known = np.asarray((self.steady[where] & ~(self.varies[where] & inside[:, None])).all(axis=1), np.bool_)
+        self.needed[where[known & inside]] = True
+        return known

@@ -22,6 +22,7 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import lane_function, type_bits
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.isa.kinds import (
     ADDRESS_FUNCTIONS,
@@ -152,6 +153,8 @@ class ParameterWatch(GrowingAddresses):
             raise Aperiodic("stores of several lanes to one place")
         if (c.status != EXITED).any():
             raise Aperiodic("a wait that blocks forever")
+        if self.others_fill and self.shared.needed.any():
+            raise Aperiodic("values in shared memory, which copies may write as well")
         if any(self.part[lane] != AFTER for lane in self.marks):
             raise Aperiodic("a loop that does not continue")
 
@@ -192,9 +195,20 @@ class ParameterWatch(GrowingAddresses):
                     parts = [Value(v.base[some], v.slopes[:, some], v.bad[some]) for v in given]
                     made = rule(self.numbers, parts)
                     slopes[:, some], bad[some] = made.slopes, made.bad
-            self._set(targets, lanes, statement, slopes, bad)
+            self._set(targets, lanes, statement, slopes, bad | self._is_mixed(unit, items, given))
 
         return before
+
+    def _is_mixed(self, unit: Unit, operands: list[ptx.Operand], given: list[Value]) -> Mask:
+        """The lanes in which one operand stands for others, and another one is not the same for all numbers: the result
+        may be the same with these values alone, as with a factor of 0.
+        """
+        stands = [any(unit.frame + r.index in self.stand_ins for r in operand_registers(o)) for o in operands]
+        mixed = np.zeros(len(given[0].bad), np.bool_)
+        for k, value in enumerate(given):
+            if any(stands[:k] + stands[k + 1 :]):
+                mixed |= ~value.invariant
+        return mixed
 
 
 def _refusing(statement: ptx.Statement) -> BeforeStep:

@@ -26,9 +26,8 @@ such k. Accesses are in bounds and aligned for every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
 
 from mcheck.answers.result import Answer
@@ -37,7 +36,7 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, share_reason
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.followed_clusters import FollowModule
+from mcheck.checking.modules.followed_clusters import FollowModule, ProveEvery
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.pairs.cluster_pairs import join_answers, of_two_clusters
 from mcheck.checking.modules.pairs.executed_alone import within_one_cluster
@@ -45,7 +44,14 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import FENCES
 from mcheck.simt.grid.draws.drawn_numbers import Draws, find_draws
-from mcheck.simt.grid.draws.given_draws import DrawnTile, give_draws, give_tiles, with_any_rounds, with_rounds
+from mcheck.simt.grid.draws.given_draws import (
+    DrawnTile,
+    GivenDraws,
+    give_draws,
+    give_tiles,
+    with_any_rounds,
+    with_rounds,
+)
 from mcheck.simt.grid.draws.predication import with_guards
 from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, Tiles, TilesMeet, check_apart, find_tiles, watch_rounds
 from mcheck.simt.grid.pairs.known_words import without_contents
@@ -67,7 +73,7 @@ MAX_SINGLE = 6
 
 
 def ask_drawn(
-    module: Module, launch: Launch, follow: FollowModule, every: FollowModule | None, limit: Limit
+    module: Module, launch: Launch, follow: FollowModule, every: ProveEvery | None, limit: Limit
 ) -> Answer | Reason | None:
     """The answer about a grid whose clusters draw tiles, or why there is none, if they seem to."""
     seconds = max(SECONDS, (limit.left() or 0) / 2)
@@ -84,7 +90,7 @@ def ask_drawn(
 
 
 def answer_drawn(
-    module: Module, launch: Launch, follow: FollowModule, every: FollowModule | None, limit: Limit
+    module: Module, launch: Launch, follow: FollowModule, every: ProveEvery | None, limit: Limit
 ) -> Answer:
     """The answer about a grid whose clusters draw tiles: it is proved, or two of them have an error. Raises
     ``NotReducible`` if a condition does not hold.
@@ -104,15 +110,17 @@ def answer_drawn(
     if tiles.count > MAX_TILES or tiles.end + tiles.behind >= MAX_NUMBER:
         raise NotReducible(f"there are more than {MAX_TILES} tiles")
     given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
-    watch = watch_rounds(given, alone, tiles, limit)
+    watches = [watch_rounds(given, alone, tiles, tiles.count, limit)]
     try:
-        check_apart(watch, tiles, draws, is_conflict, limit)
+        check_apart(watches, tiles, draws, is_conflict, limit)
+        answers, numbers = _answer_rounds(given, alone, tiles.count, follow, every, limit)
+        watches += [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
+        check_apart(watches, tiles, draws, is_conflict, limit)
     except TilesMeet as meeting:
         two = _answer_meeting(module, alone, draws, tiles, meeting, follow, limit)
         if two is None:
             raise
         return two
-    answers = list(_answer_rounds(given.module, alone, tiles.count, follow, every, limit))
     said = SAID.format(total, draws.word.name, tiles.count)
     return join_answers(answers, total, said, together=1)
 
@@ -142,16 +150,24 @@ def _answer_meeting(
 
 
 def _answer_rounds(
-    module: Module, launch: Launch, count: int, follow: FollowModule, every: FollowModule | None, limit: Limit
-) -> Iterator[Answer]:
-    """Proofs about a cluster that draws any of the tiles. Raises ``NotReducible`` if there is none."""
-    single = count <= MAX_SINGLE
-    for launched in map(partial(with_rounds, launch), range(count + 1)) if single else [with_any_rounds(launch)]:
-        note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
-        ask = follow if single else every
-        given = None if ask is None else ask(module, launched, limit)
-        if given is None or given.verdict is not Verdict.PROVED:
-            limit.check()
-            why = given.reasons[0].what if given is not None and given.reasons else "it waits for others"
-            raise NotReducible(f"of a cluster that is given what it draws not all is proved ({why})")
-        yield given
+    given: GivenDraws, launch: Launch, count: int, follow: FollowModule, every: ProveEvery | None, limit: Limit
+) -> tuple[list[Answer], Sequence[int]]:
+    """Proofs about a cluster that draws any of the tiles, and the numbers of tiles with which it differs. Raises
+    ``NotReducible`` if there is none.
+    """
+    note(Level.CLUSTERS, f"a cluster that draws any of {count} tiles")
+    if count > MAX_SINGLE:
+        if every is None:
+            raise NotReducible("there are more tiles than are followed by themselves")
+        proved, numbers = every(given.module, with_any_rounds(given, launch), limit)
+        return [_require_proof(proved, limit)], numbers
+    single = range(count + 1)
+    return [_require_proof(follow(given.module, with_rounds(launch, k), limit), limit) for k in single], single
+
+
+def _require_proof(given: Answer | None, limit: Limit) -> Answer:
+    if given is None or given.verdict is not Verdict.PROVED:
+        limit.check()
+        why = given.reasons[0].what if given is not None and given.reasons else "it waits for others"
+        raise NotReducible(f"of a cluster that is given what it draws not all is proved ({why})")
+    return given

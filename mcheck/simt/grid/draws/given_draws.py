@@ -10,11 +10,13 @@ from itertools import accumulate
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.lane_arithmetic import type_bits
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module, Parameter, Register
 from mcheck.isa.opcode import read_opcode
 from mcheck.simt.grid.draws.drawn_numbers import Draws
+from mcheck.simt.grid.footprints.coordinate_taint import tainted_rows
 
 ROUNDS = "mcheck_rounds"
 """The parameter that says how many tiles are drawn."""
@@ -114,10 +116,14 @@ def _instruction(like: ptx.Statement, parts: tuple[str, ...], operands: Sequence
     return replace(like, opcode=read_opcode(parts), operands=tuple(operands))
 
 
-def with_any_rounds(launch: Launch) -> Launch:
-    """The launch of such a kernel with any number of rounds."""
-    any_number = Argument(ROUNDS, SIZE, bytes(SIZE), (), ((0, AnyNumber()),))
-    return replace(launch, arguments=(*launch.arguments, any_number))
+def with_any_rounds(given: GivenDraws, launch: Launch) -> Launch:
+    """The launch of such a kernel with any number of rounds; the tile stands for others."""
+    code = collect_code(given.module, launch.entry)
+    unit = next(u for u in code.units if u.function.name == launch.entry)
+    drawn = frozenset(unit.frame + r.index for k in given.draws for r in unit.function.body[k].defs)
+    any_number = AnyNumber(tainted_rows(given.module, code, drawn))
+    number = Argument(ROUNDS, SIZE, bytes(SIZE), (), ((0, any_number),))
+    return replace(launch, arguments=(*launch.arguments, number))
 
 
 def with_rounds(launch: Launch, rounds: int) -> Launch:

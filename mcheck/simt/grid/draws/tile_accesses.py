@@ -2,7 +2,10 @@
 
 The cluster is executed with as many rounds as there are tiles, each with one and the same number, which varies as a
 coordinate does. Rounds take turns with a few symbols: when one is used again, what still depends on the number before
-is not followed any more. A last symbol is for what is drawn when no tile is left.
+is not followed any more. So do the numbers that are drawn when no tile is left: these are different, too.
+
+What a cluster does behind its last round may depend on how many there were. So it is executed with several numbers of
+rounds, and what is compared is what it accesses with any of them.
 """
 
 from __future__ import annotations
@@ -53,11 +56,16 @@ from mcheck.simt.parametric.affine import Value
 
 TURNS = 3
 """The symbols of numbers that are drawn one after the other."""
+MAX_LAST = 64
+"""How many numbers may be drawn when no tile is left."""
 MAX_NUMBER = 1 << 30
 """The largest number that may be drawn."""
-LAST = AXES + TURNS
-"""The axis of what is drawn when no tile is left."""
-TILE_AXES = range(AXES, LAST)
+LAST_TURNS = 2
+"""The same of numbers that are drawn when no tile is left."""
+TILE_AXES = range(AXES, AXES + TURNS)
+LAST_AXES = range(TILE_AXES.stop, TILE_AXES.stop + LAST_TURNS)
+DRAWN_AXES = frozenset((*TILE_AXES, *LAST_AXES))
+_EPOCH = 31
 
 IsConflict = Callable[[Form, Form], bool]
 
@@ -77,11 +85,9 @@ class Tiles:
 
     def space(self, launch: Launch) -> Space:
         """The clusters of the grid, with the tiles as further axes."""
-        grid, turns = cluster_space(launch), range(TURNS)
-        return Space(
-            (*grid.low, *(0 for _ in turns), 0), (*grid.high, *(self.count - 1 for _ in turns), self.behind - 1),
-            (*grid.first, *(0 for _ in turns), 0),
-        )  # fmt: skip
+        grid, zeros = cluster_space(launch), (0,) * len(DRAWN_AXES)
+        most = (self.count - 1,) * TURNS + (self.behind - 1,) * LAST_TURNS
+        return Space((*grid.low, *zeros), (*grid.high, *most), (*grid.first, *zeros))
 
 
 @dataclass(slots=True)
@@ -133,13 +139,15 @@ class RoundWatch(GridWatch):
             rest = step(c, mask)
             for lane in lanes.tolist():
                 self.drawers.add(lane)
-                axis = LAST
                 if c.lanes.values[choice][lane]:
-                    axis = AXES + self.rounds % TURNS
+                    axis = TILE_AXES[self.rounds % TURNS]
                     self.rounds += 1
-                    self._forget(axis)
                 else:
+                    axis = LAST_AXES[self.last_draws % LAST_TURNS]
                     self.last_draws += 1
+                    if self.last_draws > MAX_LAST:
+                        raise NotReducible("a cluster goes on drawing when no tile is left", statement.span)
+                self._forget(axis)
                 slopes = np.zeros((MAX_SYMBOLS, 1), np.int64)
                 slopes[axis] = 1
                 here = np.array([lane], np.int64)
@@ -168,12 +176,12 @@ class RoundWatch(GridWatch):
         moving = np.flatnonzero(slopes.any(axis=1))
         epochs = np.array([self._epoch(k) for k in moving.tolist()], np.uint64)
         rounds = np.where(slopes[moving] != 0, epochs[:, None], np.uint64(0))
-        return np.where(rounds.any(axis=0), mix_numbers(LAST, [names, *rounds]), names) if len(moving) else names
+        return np.where(rounds.any(axis=0), mix_numbers(_EPOCH, [names, *rounds]), names) if len(moving) else names
 
     def _epoch(self, symbol: int) -> int:
         """A number for the rounds on which a symbol depends."""
         axes = axes_of(self.space, tuple(int(k == symbol) for k in range(symbol + 1)))
-        return sum(int(self.epochs[axis]) * (k + 1) for k, axis in enumerate(sorted(axes)) if axis in TILE_AXES)
+        return sum(int(self.epochs[axis]) * (k + 1) for k, axis in enumerate(sorted(axes)) if axis in DRAWN_AXES)
 
 
 def _only_adds(statement: ptx.Statement) -> bool:
@@ -218,16 +226,16 @@ def _execute(given: GivenDraws, launch: Launch, tiles: Tiles, rounds: int, limit
     return follow_only_path(given.module, with_rounds(launch, rounds), limit, make)[2]
 
 
-def watch_rounds(given: GivenDraws, launch: Launch, tiles: Tiles, limit: Limit) -> RoundWatch:
-    """Execute a cluster with a round for each tile. Raises ``NotReducible`` if others may do something else."""
-    watch = _execute(given, launch, tiles, tiles.count, limit)
+def watch_rounds(given: GivenDraws, launch: Launch, tiles: Tiles, rounds: int, limit: Limit) -> RoundWatch:
+    """Execute a cluster that draws so many tiles. Raises ``NotReducible`` if others that do may do something else."""
+    watch = _execute(given, launch, tiles, rounds, limit)
     for reason, span in watch.space.reasons_lost.items():
         raise NotReducible(reason.replace("%ctaid", "the cluster or the number drawn"), span)
     for condition in watch.space.conditions.values():
         raise NotReducible("clusters, or rounds, take different branches here", condition.span)
     if (
         len(watch.drawers) != 1
-        or watch.rounds != tiles.count
+        or watch.rounds != rounds
         or watch.last_draws * prod(launch.cluster_counts) > tiles.behind
     ):
         raise NotReducible("not one thread of a cluster draws all numbers")
@@ -260,32 +268,67 @@ class TilesMeet(NotReducible):
             self.owners.append((number, None) if drawn < 0 else (None, tiles.first + drawn))
 
 
-def check_apart(watch: RoundWatch, tiles: Tiles, draws: Draws, is_conflict: IsConflict, limit: Limit) -> None:
-    """Check that rounds with different numbers keep apart, and those of different clusters. Raises ``NotReducible``."""
-    footprint, space = watch.footprint, watch.space
-    found = _Owners(watch.compiler.lanes.launch)
-    moves: dict[int, object] = {}
-    for form in footprint.beginnings:
-        span = next(iter(footprint.beginnings[form]))
-        if form.buffer == ANY or form.whole:
-            raise NotReducible("the place of this access is not known", span)
-        axes = frozenset[int]().union(*(axes_of(space, s) for s in form.slopes))
-        if len(axes & {*TILE_AXES}) > 1 or LAST in axes or (axes & {*TILE_AXES} and axes - {*TILE_AXES}):
-            raise NotReducible("the place of this access depends on more than one number", span)
-        if axes & {*TILE_AXES} and footprint.is_clipped(form):
-            raise NotReducible("part of this box is outside of the tensor", span)
-        symbols, numbers = _places(space, tiles, axes)
-        for access in accesses_of(footprint, form, symbols, numbers, space):
-            found.accesses.append(access if form.sure else replace(access, size=None))
-            moves[id(found.accesses[-1])] = tuple(_canonical(space, s) for s in form.slopes)
-    found.accesses.append(_draw(draws, found))
-    moves[id(found.accesses[-1])] = ()
+@dataclass(slots=True)
+class _Accesses:
+    """What clusters access. ``moves`` are, by access, in which tensor it is and how it moves with the number drawn."""
+
+    found: GridClasses
+    moves: list[object] = field(default_factory=list)
+    seen: set[object] = field(default_factory=set)
+
+    def add(self, watch: RoundWatch, tiles: Tiles) -> None:
+        """Add the accesses of an execution, unless another one has had the same. Raises ``NotReducible``."""
+        footprint, space = watch.footprint, watch.space
+        for form in footprint.beginnings:
+            places = ((span, np.unique(np.concatenate(a), axis=0)) for span, a in footprint.beginnings[form].items())
+            same = form, tuple(space.quotients), frozenset((span, rows.tobytes()) for span, rows in places)
+            if same in self.seen:
+                continue
+            self.seen.add(same)
+            axes = _drawn_of(watch, form)
+            symbols, numbers = _places(space, tiles, axes)
+            for access in accesses_of(footprint, form, symbols, numbers, space):
+                self.append(
+                    access if form.sure else replace(access, size=None),
+                    (form.shape, tuple(_canonical(space, s) for s in form.slopes)),
+                )
+
+    def append(self, access: ClassAccess, moves: object) -> None:
+        """Add one access."""
+        self.found.accesses.append(access)
+        self.moves.append(moves)
+
+
+def _drawn_of(watch: RoundWatch, form: Form) -> frozenset[int]:
+    """The axes on which the place of an access depends. Raises ``NotReducible`` if that may not be."""
+    span = next(iter(watch.footprint.beginnings[form]))
+    if form.buffer == ANY or form.whole:
+        raise NotReducible("the place of this access is not known", span)
+    axes = frozenset[int]().union(*(axes_of(watch.space, s) for s in form.slopes))
+    drawn = axes & DRAWN_AXES
+    if len(drawn) > 1 or not drawn.isdisjoint(LAST_AXES) or (drawn and axes - drawn):
+        raise NotReducible("the place of this access depends on more than one number", span)
+    if drawn and watch.footprint.is_clipped(form):
+        raise NotReducible("part of this box is outside of the tensor", span)
+    return axes
+
+
+def check_apart(
+    watches: Sequence[RoundWatch], tiles: Tiles, draws: Draws, is_conflict: IsConflict, limit: Limit
+) -> None:
+    """Check that rounds with different numbers keep apart, and those of different clusters, whichever of these numbers
+    of tiles a cluster draws. Raises ``NotReducible``.
+    """
+    every = _Accesses(_Owners(watches[0].compiler.lanes.launch))
+    for watch in watches:
+        every.add(watch, tiles)
+    found = every.found
+    every.append(_draw(draws, found), ())
     try:
         for clash in find_clashes(found, is_conflict, limit):
             raise TilesMeet(clash, tiles, prod(found.launch.cluster_counts))
-        for one, other in combinations_with_replacement(found.accesses, 2):
-            a, b = one.form, other.form
-            if a.buffer != b.buffer or moves[id(one)] == moves[id(other)] or not is_conflict(a, b):
+        for (one, by), (other, also) in combinations_with_replacement(zip(found.accesses, every.moves, strict=True), 2):
+            if one.form.buffer != other.form.buffer or by == also or not is_conflict(one.form, other.form):
                 continue
             limit.check()
             if meeting_owners(found.ranges_of(one), found.ranges_of(other)):

@@ -67,10 +67,20 @@ def _taint_statement(
         for result, callee, given in possible_callees(module, code.units, statement):
             _taint_call(unit, callee, result, given, found)
         return False
-    loads = kind in LOADING and "param::entry" not in statement.opcode.spaces
+    loads = kind in LOADING and not _loads_parameter(unit, statement)
     if depends or (loads and memory):
         found |= rows(statement.defs)
     return depends and kind in STORING and _stores_taint(unit, statement, found)
+
+
+def _loads_parameter(unit: Unit, statement: ptx.Statement) -> bool:
+    """Whether an instruction loads a parameter of the kernel by its name: nothing writes these."""
+    if "param::entry" in statement.opcode.spaces:
+        return True
+    base = statement.place.base if statement.kind is Kind.LOAD and "param" in statement.opcode.spaces else None
+    return unit.function.entry and isinstance(base, ptx.Symbol) and base.name in {
+        p.name for p in unit.function.parameters
+    }  # fmt: skip
 
 
 def _stores_taint(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
