@@ -96,8 +96,8 @@ REFUSED = {
         Plan(kind="flags", work=NEIGHBOURS, signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)),
         "a signal may come before what its thread has waited for",
     ),
-    "weak stores": (Plan(signal="st.weak"), "a wait of a cluster does not end"),
-    "a release of the CTA": (Plan(signal="st.release.cta"), "a wait of a cluster does not end"),
+    "weak stores": (Plan(signal="st.weak"), "a word that clusters signal by is accessed otherwise"),
+    "a release of the CTA": (Plan(signal="st.release.cta"), "a word that clusters signal by is accessed otherwise"),
     "an acquire of the CTA": (Plan(poll="ld.acquire.cta"), "no cluster waits for a signal"),
     "a turn that nobody has": (Plan(initial=99), "a wait of a cluster does not end"),
     "a turn too far": (Plan(offset=1), "a wait of a cluster does not end"),
@@ -109,7 +109,7 @@ REFUSED = {
             ".reg .b16 %h<4>;", "mov.b16 %h1, 0x3f80;", "mul.lo.u32 %r15, %r1, 0x3f80;", "cvt.u16.u32 %h2, %r15;",
             "SUM: ld.acquire.gpu.global.u16 %h3, [%a2+44];", "setp.ne.u16 %p, %h3, %h2;", "@%p bra SUM;",
             "red.release.gpu.global.add.noftz.bf16 [%a2+44], %h1;",
-        )), "a wait of a cluster does not end",
+        )), "a word that clusters signal by is accessed otherwise",
     ),
     "a wait for an unsigned number, which a signed load returns": (
         Plan(threads=1, work=(
