@@ -22,8 +22,9 @@ def evaluate(
 ) -> dict[int, Columns]:  # fmt: skip
     """Evaluate some nodes and all nodes that they need: by slot, the events related to the one in the slot.
 
-    The ``known`` nodes are those that the window stores; their columns are used as they are. ``given`` are the values
-    of an evaluation of other nodes of the same window, with the same ``known``.
+    The ``known`` nodes are those that the window stores; their columns are used as they are, also where they are part
+    of a recursive definition. ``given`` are the values of an evaluation of other nodes of the same window, with the
+    same ``known``.
     """
     tape = w.tape
     needed, groups = _plan(w, wanted, known)
@@ -32,13 +33,14 @@ def evaluate(
     come = ((e.time, k) for k, e in enumerate(w.entries) if e is not None and w.all >> k & 1)
     live = [k for _, k in sorted(come)]
     for n in needed:
+        home = w.compiled.home.get(n, n)
+        if home in known:
+            values[n] = w.cols[home] if home in w.cols else _members(w.masks[home], len(w.entries))
+    for n in needed:
         if n in values:
             continue
         group = tape.group_of[n]
         home = w.compiled.home.get(n, n)
-        if home in known:
-            values[n] = w.cols[home] if home in w.cols else _members(w.masks[home], len(w.entries))
-            continue
         if home != n:
             values[n] = values[home]
             continue
@@ -50,7 +52,7 @@ def evaluate(
         members = groups[group]
         if n != members[-1]:
             continue  # what does not depend on the recursion stands between its nodes
-        variables = [(v, b) for v, b, what in tape.groups[group] if what == 0]
+        variables = [(v, b) for v, b, what in tape.groups[group] if what == 0 and v in members]  # the others are known
         for v, _ in variables:
             values[v] = [0] * len(w.entries)
         while True:
@@ -119,7 +121,8 @@ def _plan(w: State, wanted: frozenset[int], known: frozenset[int]) -> tuple[list
         todo += [x for x in (i.a, i.b) if x >= 0]
     groups: dict[int, list[int]] = {}
     for n in sorted(needed):
-        groups.setdefault(w.tape.group_of[n], []).append(n)
+        if w.compiled.home.get(n, n) not in known:
+            groups.setdefault(w.tape.group_of[n], []).append(n)
     found = w.compiled.plans[wanted, known] = sorted(needed), groups
     return found
 
