@@ -99,10 +99,10 @@ def answer_drawn(
     partial_grid = launch.beside or launch.group is not None or is_box(launch)
     if partial_grid or cancels_clusters(module) or not 1 < total <= MAX_CLUSTERS:
         raise NotReducible("the clusters are not those of a grid of a few thousand", applies=False)
-    entry = with_guards(module.functions[launch.entry])
-    module = replace(module, functions={**module.functions, launch.entry: entry})
     with within_one_cluster(limit) as within:
         draws = find_draws(module, launch, within)
+        entry = with_guards(module.functions[launch.entry])
+        module = replace(module, functions={**module.functions, launch.entry: entry})
         alone = without_contents(
             replace(launch, group=None, together=(1, 1, 1)), [(draws.word.memory, draws.word.offset)], None
         )
@@ -110,12 +110,13 @@ def answer_drawn(
     if tiles.count > MAX_TILES or tiles.end + tiles.behind >= MAX_NUMBER:
         raise NotReducible(f"there are more than {MAX_TILES} tiles")
     given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
-    watches = [watch_rounds(given, alone, tiles, tiles.count, limit)]
+    most = watch_rounds(given, alone, tiles, tiles.count, limit)
     try:
-        check_apart(watches, tiles, draws, is_conflict, limit)
+        check_apart([most], tiles, draws, is_conflict, limit)
         answers, numbers = _answer_rounds(given, alone, tiles.count, follow, every, limit)
-        watches += [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
-        check_apart(watches, tiles, draws, is_conflict, limit)
+        fewer = [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
+        if fewer:
+            check_apart([most, *fewer], tiles, draws, is_conflict, limit)
     except TilesMeet as meeting:
         two = _answer_meeting(module, alone, draws, tiles, meeting, follow, limit)
         if two is None:

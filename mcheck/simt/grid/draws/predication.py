@@ -20,6 +20,7 @@ NEXT = "%behind_{}"
 def with_guards(function: ptx.Function) -> ptx.Function:
     """The function with guards in the places of branches around straight code that only computes, and makes weak
     accesses of global memory; what it computes for itself alone needs none. The branches lead to the next instruction.
+    All instructions keep their indices.
     """
     body, labels = list(function.body), dict(function.labels)
     for k, statement in enumerate(function.body):

@@ -339,9 +339,8 @@ def check_apart(
 
 def _places(space: Space, tiles: Tiles, axes: frozenset[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The symbols in all tiles, or in all clusters, and numbers for these: those of tiles come after the clusters."""
-    clusters = 1
-    for low, high in zip(space.low[:AXES], space.high[:AXES], strict=True):
-        clusters *= high - low + 1
+    ranges = [np.arange(low, high + 1) for low, high in zip(space.low[:AXES], space.high[:AXES], strict=True)]
+    clusters = prod(map(len, ranges))
     chosen = axes & {*TILE_AXES}
     if chosen:
         (axis,) = chosen
@@ -349,16 +348,11 @@ def _places(space: Space, tiles: Tiles, axes: frozenset[int]) -> tuple[NDArray[n
         rows[:, axis] = np.arange(space.low[axis], space.high[axis] + 1)
         numbers = clusters + np.arange(tiles.count)
     else:
-        ranges = [np.arange(low, high + 1) for low, high in zip(space.low[:AXES], space.high[:AXES], strict=True)]
         places = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, AXES)
         rows = np.zeros((clusters, space.axes), np.int64)
         rows[:, :AXES] = places
         numbers = np.arange(clusters)
-    columns = [rows]
-    for q in space.quotients:
-        known = np.concatenate(columns, axis=1)
-        columns.append(((q.base + known[:, : len(q.slopes)] @ np.array(q.slopes, np.int64)) // q.divisor)[:, None])
-    return np.concatenate(columns, axis=1), numbers
+    return space.symbol_rows(rows), numbers
 
 
 def _canonical(space: Space, slopes: Slopes) -> object:

@@ -12,6 +12,9 @@ from dataclasses import field
 from itertools import product
 from math import gcd
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 
@@ -164,6 +167,14 @@ class Space:
         for q in self.quotients:
             found.append((q.base + dot(q.slopes, found)) // q.divisor)
         return tuple(found)
+
+    def symbol_rows(self, clusters: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The values of all symbols in clusters at these distances, a row each."""
+        rows = clusters
+        for q in self.quotients:
+            value = (q.base + rows[:, : len(q.slopes)] @ np.array(q.slopes, np.int64)) // q.divisor
+            rows = np.concatenate([rows, value[:, None]], axis=1)
+        return rows
 
     def contains(self, cluster: Sequence[int]) -> bool:
         """Whether a cluster is in the class."""

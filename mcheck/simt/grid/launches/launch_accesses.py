@@ -239,12 +239,7 @@ def _grid_rows(space: Space) -> tuple[NDArray[np.int64], bool]:
         rows = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, AXES).astype(np.int64)
     else:
         rows = np.array(list(islice(space.all_clusters(), SAMPLE)), np.int64)
-    columns = [rows]
-    for q in space.quotients:
-        known = np.concatenate(columns, axis=1)
-        slopes = np.array(q.slopes, np.int64)
-        columns.append(((q.base + known[:, : len(slopes)] @ slopes) // q.divisor)[:, None])
-    return np.concatenate(columns, axis=1), space.cluster_count <= MAX_CLUSTERS
+    return space.symbol_rows(rows), space.cluster_count <= MAX_CLUSTERS
 
 
 def _members(space: Space, symbols: NDArray[np.int64]) -> NDArray[np.bool_]:
