@@ -19,7 +19,6 @@ from typing import Any
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
-from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
@@ -27,7 +26,7 @@ from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
-from tests.fuzz.pair_answers import Compared, build, compare_random, follow_pair, say_why
+from tests.fuzz.pair_answers import Compared, build, compare_random, contradiction, follow_pair, say_why
 
 HEAD = """.version 8.7
 .target sm_90
@@ -270,12 +269,7 @@ def compare(plan: Plan, seconds: float = 12.0) -> Compared[Plan]:
     module, launch = read(plan)
     found, why = answer_by_pairs(module, launch, seconds, signals=bool(plan.rounds))
     whole = answer_launch(module, launch, model_of(DEFAULT_MODEL), Question(timeout=seconds))
-    wrong = ""
-    if found is not None and found.verdict is Verdict.PROVED and whole.verdict is Verdict.FINDING:
-        wrong = "missed"
-    if found is not None and found.verdict is Verdict.FINDING and whole.verdict is Verdict.PROVED:
-        wrong = "invented"
-    return Compared(plan, found, why, whole, wrong)
+    return Compared(plan, found, why, whole, contradiction(found, whole))
 
 
 if __name__ == "__main__":

@@ -19,14 +19,13 @@ from typing import Any
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
-from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
-from tests.fuzz.pair_answers import Compared, build, compare_random, follow_pair, say_why
+from tests.fuzz.pair_answers import Compared, build, compare_random, contradiction, follow_pair, say_why
 
 HEAD = """.version 8.7
 .target sm_90
@@ -243,12 +242,7 @@ def compare(plan: Plan, seconds: float = 12.0) -> Compared[Plan]:
     assert prod(launch.cluster_counts) <= 8  # so that all clusters are followed together
     pairs, why = answer_by_pairs(module, launch, seconds)
     whole = answer_launch(module, launch, model_of(DEFAULT_MODEL), Question(timeout=seconds))
-    wrong = ""
-    if pairs is not None and pairs.verdict is Verdict.PROVED and whole.verdict is Verdict.FINDING:
-        wrong = "missed"
-    if pairs is not None and pairs.verdict is Verdict.FINDING and whole.verdict is Verdict.PROVED:
-        wrong = "invented"
-    return Compared(plan, pairs, why, whole, wrong)
+    return Compared(plan, pairs, why, whole, contradiction(pairs, whole))
 
 
 if __name__ == "__main__":

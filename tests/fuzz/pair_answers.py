@@ -73,6 +73,13 @@ def say_why(find: Callable[[], Answer | None]) -> tuple[Answer | None, str]:
         return None, f"too late, or not followed: {error}"
 
 
+def contradiction(pairs: Answer | None, whole: Answer) -> str:
+    """What is wrong with an answer from pairs beside that about all clusters: "" if they agree."""
+    both = None if pairs is None else (pairs.verdict, whole.verdict)
+    wrong = {(Verdict.PROVED, Verdict.FINDING): "missed", (Verdict.FINDING, Verdict.PROVED): "invented"}
+    return "" if both is None else wrong.get(both, "")
+
+
 def compare_random(about: str | None, generate: Callable[[Random], P], compare: Compare[P]) -> int:
     """The command: compares the answers about random plans, and prints how often there is which."""
     parser = argparse.ArgumentParser(description=about)

@@ -31,7 +31,7 @@ def find_edits(result: Result, bug: ReportedBug, texts: SourceText) -> list[Text
     if is_source(result.path):
         return [
             TextEdit(
-                path=result.path if _is_same_file(e.path, result.path) else texts.name(e.path),
+                path=result.path if is_same_file(e.path, result.path) else texts.name(e.path),
                 line=e.line,
                 column=e.column + 1,
                 insert=e.text,
@@ -53,7 +53,8 @@ def find_edits(result: Result, bug: ReportedBug, texts: SourceText) -> list[Text
     ]
 
 
-def _is_same_file(one: str, other: str) -> bool:
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths name one file."""
     return os.path.abspath(one) == os.path.abspath(other)
 
 

@@ -7,7 +7,6 @@ program counts as fixed only if it is proved clean in the end.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import unified_diff
@@ -22,7 +21,7 @@ from mcheck.frontend.ptx.reader import read_text
 from mcheck.report.bugs import collect_bugs, has_fewer_bugs
 from mcheck.report.source_edits import repair_edits
 from mcheck.tools.serve.answers import FixAnswer, Reply, TextEdit
-from mcheck.tools.serve.bugs import find_bugs, find_edits
+from mcheck.tools.serve.bugs import find_bugs, find_edits, is_same_file
 from mcheck.tools.serve.checks import (
     MOST_BUGS,
     check_once,
@@ -97,7 +96,7 @@ class _Repair:
         for edits in _edits_of(result):
             if self._left() == 0:
                 break
-            if all(_is_same_file(edit.path, self._request.path) for edit in edits):
+            if all(is_same_file(edit.path, self._request.path) for edit in edits):
                 changed = text.with_edits(edits)
                 after = self._check(changed)
                 if has_fewer_bugs(result, after):
@@ -180,10 +179,6 @@ def _edits_of(result: Result) -> list[list[TextEdit]]:
     texts = SourceText(result.source, result.program)
     bugs = collect_bugs(result.findings, texts)
     return [edits for bug in bugs if (edits := find_edits(result, bug, texts))]
-
-
-def _is_same_file(one: str, other: str) -> bool:
-    return os.path.abspath(one) == os.path.abspath(other)
 
 
 def _text_of(request: Request) -> str:
