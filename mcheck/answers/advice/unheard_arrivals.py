@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, site_of
 from mcheck.answers.advice.repeated_phases import is_mbarrier_at
+from mcheck.base.errors import Span
 from mcheck.base.phrase import Site
 from mcheck.findings.fix import Await, Fix
 from mcheck.ir import ops
@@ -15,7 +16,8 @@ def suggest_wait_for_arrival(g: ExecutionGraph, access: GraphAccess, before: Sit
     """The wait ``before`` a statement for the only arrival behind an access, in the code of its CTA, that nobody waits
     for; ``None`` if there is none, or more than one statement makes such arrivals.
     """
-    found = {op.span: op for address, op in _arrivals_behind(g, access) if is_unheard(g, address)}
+    unheard = [by_span for address, by_span in _arrivals_behind(g, access).items() if is_unheard(g, address)]
+    found = {span: op for by_span in unheard for span, op in by_span.items()}
     if len(found) != 1:
         return None
     (arrival,) = found.values()
@@ -30,9 +32,11 @@ def is_unheard(g: ExecutionGraph, address: int) -> bool:
     return all(isinstance(bar, Const) and not is_mbarrier_at(bar, address) for bar in waits)
 
 
-def _arrivals_behind(g: ExecutionGraph, access: GraphAccess) -> list[tuple[int, Op]]:
-    """The mbarriers that threads of the access's CTA arrive on after its statement, without bytes, and where."""
-    found = []
+def _arrivals_behind(g: ExecutionGraph, access: GraphAccess) -> dict[int, dict[Span, Op]]:
+    """The mbarriers that threads of the access's CTA arrive on after its statement, without bytes, and where: long
+    loops arrive on few mbarriers, in few statements.
+    """
+    found: dict[int, dict[Span, Op]] = {}
     for agent in g.agents:
         if not g.share_cta(agent.index, access.agent):
             continue
@@ -46,5 +50,5 @@ def _arrivals_behind(g: ExecutionGraph, access: GraphAccess) -> list[tuple[int, 
                 and inner.tx is None
                 and isinstance(inner.address, Const)
             ):
-                found.append((inner.address.value, op))
+                found.setdefault(inner.address.value, {})[op.span] = op
     return found
