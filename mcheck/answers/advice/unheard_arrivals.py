@@ -32,11 +32,11 @@ def is_unheard(g: ExecutionGraph, address: int) -> bool:
     return all(isinstance(bar, Const) and not is_mbarrier_at(bar, address) for bar in waits)
 
 
-def _arrivals_behind(g: ExecutionGraph, access: GraphAccess) -> dict[int, dict[Span, Op]]:
+def _arrivals_behind(g: ExecutionGraph, access: GraphAccess) -> dict[int, dict[Span | None, Op]]:
     """The mbarriers that threads of the access's CTA arrive on after its statement, without bytes, and where: long
     loops arrive on few mbarriers, in few statements.
     """
-    found: dict[int, dict[Span, Op]] = {}
+    found: dict[int, dict[Span | None, Op]] = {}
     for agent in g.agents:
         if not g.share_cta(agent.index, access.agent):
             continue
