@@ -24,7 +24,7 @@ from mcheck.checking.run.single import failed_result
 from mcheck.findings.finding import Finding
 from mcheck.frontend.cuda.compiled import CompiledSource, cache_folder, compile_source, usable_folder
 from mcheck.frontend.cuda.nvcc import CompileError, Compiler, find_compiler
-from mcheck.frontend.cuda.program import ProgramRun, linked_program, run_program
+from mcheck.frontend.cuda.program import QUIET, ProgramRun, linked_program, run_program
 from mcheck.frontend.cuda.recording import Recording, compose_recording
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx import reader
@@ -199,7 +199,7 @@ def _of_source(
 def _run_main(made: CompiledSource, compiler: Compiler, options: SourceOptions) -> ProgramRun:
     cache = usable_folder(cache_folder())
     program = linked_program(made, compiler, options.flags, cache)
-    return run_program([str(program)], cache, [made.path], made.target, shown=False)
+    return run_program([str(program)], cache, [made.path], made.target, shown=False, quiet=QUIET)
 
 
 def _compiled_note(made: CompiledSource) -> str:
@@ -251,11 +251,11 @@ def recorded_entries(recording: Recording) -> tuple[str, ...]:
 
 def _why_nothing(run: ProgramRun, who: str, module: Module) -> str:
     others = sorted({shortest_name(line["entry"], module.entries) for line in run.lines})
-    made = f"only {', '.join(others)}" if others else "none"
+    made = f"only {', '.join(others)}" if others else "nothing"
     ending = f"; {run.ending}" if run.ending else ""
     said = run.said.strip()
     shown = f"; it wrote:\n{said[-TAIL:]}" if said else ""
-    return f"of its launches {who} made {made} without a GPU{ending}{shown}"
+    return f"without a GPU {who} launched {made}{ending}{shown}"
 
 
 def _launch_unknown(path: str, module: Module, why: str) -> InputError:

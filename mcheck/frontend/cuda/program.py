@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from mcheck.base.errors import InputError
@@ -23,6 +24,10 @@ from mcheck.frontend.cuda.recording import Line, read_lines
 
 LIMIT: Final = 120.0
 """The seconds that a program gets whose launches are wanted."""
+QUIET: Final = 10.0
+"""The seconds after its last launch that the ``main`` of a source gets: it compares what a GPU would have computed."""
+LOOK: Final = 0.5
+"""How often it is looked whether it has launched something, in seconds."""
 _LIBRARIES: Final = ("libcuda.so.1", "libcuda.so")
 
 
@@ -30,17 +35,21 @@ _LIBRARIES: Final = ("libcuda.so.1", "libcuda.so")
 class ProgramRun:
     """What a program did under the recorder: its launches, the modules that it brought, and how it ended.
 
-    ``status`` is its exit status, negative for a signal, ``None`` if it took too long and was stopped.
+    ``status`` is its exit status, negative for a signal, ``None`` if it was stopped: ``quiet`` seconds after its last
+    launch, or because it took too long.
     """
 
     lines: tuple[Line, ...]
     modules: tuple[tuple[str, str], ...]
     status: int | None
     said: str
+    quiet: float | None = None
 
     @property
     def ending(self) -> str:
         """How the program ended, in words; empty if it succeeded."""
+        if self.status is None and self.quiet is not None:
+            return f"it launched nothing more for {self.quiet:.0f} s and was stopped"
         if self.status is None:
             return f"it did not end within {LIMIT:.0f} s and was stopped"
         if self.status < 0:
@@ -56,21 +65,29 @@ def _signal_name(number: int) -> str:
 
 
 def run_program(
-    command: Sequence[str], cache: Path, modules: Sequence[str] = (), arch: str | None = None, *, shown: bool
+    command: Sequence[str],
+    cache: Path,
+    modules: Sequence[str] = (),
+    arch: str | None = None,
+    *,
+    shown: bool,
+    quiet: float | None = None,
 ) -> ProgramRun:
     """Run a command under the recorder; raises ``InputError`` if it cannot be started.
 
     ``modules`` are PTX files of its kernels; ``arch`` is the target that it is told. What it prints goes to standard
-    error if it is to be ``shown``.
+    error if it is to be ``shown``. It is stopped if it launches nothing for ``quiet`` seconds after a launch.
     """
     with tempfile.TemporaryDirectory(prefix="mcheck-run-") as folder:
         environment = _environment(Path(folder), cache, modules, arch)
-        status, said = _run(command, environment, shown=shown)
         record = Path(folder) / "record"
+        status, said, patient = _run(command, environment, record, quiet, shown=shown)
         text = record.read_text(encoding="utf-8", errors="replace") if record.exists() else ""
         found = sorted((Path(folder) / "modules").glob("*.ptx"))
         brought = tuple((path.name, path.read_text(encoding="utf-8", errors="replace")) for path in found)
-    return ProgramRun(lines=tuple(read_lines(text)), modules=brought, status=status, said=said)
+    return ProgramRun(
+        lines=tuple(read_lines(text)), modules=brought, status=status, said=said, quiet=None if patient else quiet
+    )
 
 
 def _environment(folder: Path, cache: Path, modules: Sequence[str], arch: str | None) -> Mapping[str, str]:
@@ -102,7 +119,10 @@ def _joined(first: str, rest: str | None) -> str:
     return f"{first}:{rest}" if rest else first
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], *, shown: bool) -> tuple[int | None, str]:
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], record: Path, quiet: float | None, *, shown: bool
+) -> tuple[int | None, str, bool]:
+    """The exit status, what was said, and whether the program had all of its time."""
     with tempfile.TemporaryFile() as out:
         try:
             process = subprocess.Popen(
@@ -112,13 +132,27 @@ def _run(command: Sequence[str], environment: Mapping[str, str], *, shown: bool)
         except OSError as error:
             raise InputError(f"{command[0]} cannot be run: {error.strerror}") from None
         with _ended(process):
-            status: int | None
-            try:
-                status = process.wait(LIMIT)
-            except subprocess.TimeoutExpired:
-                status = None
+            patient = _wait_for(process, record, quiet)
+            status = process.poll()
         out.seek(0)
-        return status, out.read().decode("utf-8", "replace")
+        return status, out.read().decode("utf-8", "replace"), patient
+
+
+def _wait_for(process: subprocess.Popen[bytes], record: Path, quiet: float | None) -> bool:
+    """Wait for the end of a program, for ``LIMIT`` seconds, and no longer than ``quiet`` seconds after a launch: then
+    it is false.
+    """
+    begun = latest = monotonic()
+    size = 0
+    while (now := monotonic()) < begun + LIMIT:
+        if quiet is not None and size and now > latest + quiet:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK)
+            return True
+        if (written := record.stat().st_size if record.exists() else 0) != size:
+            size, latest = written, monotonic()
+    return True
 
 
 @contextmanager
@@ -136,14 +170,15 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
 def linked_program(made: CompiledSource, compiler: Compiler, flags: Sequence[str], cache: Path) -> Path:
     """The program of a source that has a ``main``, linked once and kept beside its module.
 
-    There is no machine code for the device in it, which nobody runs. The runtime is that of the recorder.
+    There is no machine code for the device in it, which nobody runs. The runtime is that of the recorder. The host's
+    code is optimised: it fills matrices before it launches anything.
     """
-    program = Path(made.path).with_suffix(".program")
+    program = Path(made.path).with_suffix(".main")
     library = built_recorder(cache)
     if made.kept and program.is_file() and program.stat().st_mtime > library.stat().st_mtime:
         return program
     arch = made.target.replace("sm_", "compute_")
-    command = [compiler.path, "-gencode", f"arch={arch},code={arch}", *compiler.flags, *flags]
+    command = [compiler.path, "-O2", "-gencode", f"arch={arch},code={arch}", *compiler.flags, *flags]
     with tempfile.TemporaryDirectory(dir=program.parent, prefix=".new-") as scratch:
         linked = os.path.join(scratch, "program")
         try:

@@ -69,12 +69,14 @@ def fat_image() -> str:
     return ",".join(map(str, struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry))
 
 
-def ran(folder: Path, cache: Path, main: str, head: str = HEAD + STUBS, *flags: str) -> ProgramRun:
+def ran(
+    folder: Path, cache: Path, main: str, head: str = HEAD + STUBS, *flags: str, quiet: float | None = None
+) -> ProgramRun:
     (folder / "image.h").write_text(fat_image(), encoding="utf-8")
     (folder / "host.c").write_text(f"{head}\nint main(int argc, char **argv) {{\n{main}\n}}\n", encoding="utf-8")
     command = ["cc", "-w", *flags, "-o", folder / "host", folder / "host.c", "-ldl"]
     subprocess.run(command, check=True)
-    return run_program([str(folder / "host")], cache, shown=False)
+    return run_program([str(folder / "host")], cache, shown=False, quiet=quiet)
 
 
 @pytest.mark.daily(days=4, least=0)
@@ -245,6 +247,17 @@ ONE = """
     cudaMallocManaged(&x, (size_t)64, 1), cudaMalloc(&y, (size_t)64);
 """
 GO = "cudaLaunchKernel(&stub, grid, block, arguments, (size_t)0, NULL);"
+
+
+@pytest.mark.parametrize(
+    ("then", "ending"), [("for (;;) ;", "it launched nothing more for 1 s and was stopped"), ("return 0;", "")]
+)
+def test_a_program_that_launches_nothing_more_is_stopped_sooner(
+    tmp_path: Path, cache: Path, then: str, ending: str
+) -> None:
+    main = f"start(); char *x; int n = 7; void *arguments[3] = {{&x, &x, &n}}; cudaMalloc(&x, 4096); {GO} {then}"
+    found = ran(tmp_path, cache, main, quiet=1.0)
+    assert (len(found.lines), found.ending) == (1, ending)
 
 
 def test_after_a_launch_only_what_the_host_fills_again_is_known(tmp_path: Path, cache: Path) -> None:

@@ -330,7 +330,7 @@ def test_a_program_that_launches_nothing_of_the_source(kernel: Path, host: str, 
     done = mcheck("check", kernel, "--", host, "one", "two", "three")
     assert done.status == 2
     said = " ".join(done.err.split())
-    assert "of its launches ./host one two three made none without a GPU; it ended with status 1" in said
+    assert "without a GPU ./host one two three launched nothing; it ended with status 1" in said
     assert "no module of MCHECK_PTX" not in said
     assert "the program has no PTX of another" in said
     assert mcheck("check", kernel, "--", "./no-such-program").status == 2
@@ -402,7 +402,7 @@ def test_a_ring_and_its_main_and_its_program(tmp_path: Path, monkeypatch: pytest
     assert ("ring.cu", late) in lines(found)
     told = mcheck("check", "ring.cu").out
     assert f"{late} |     acc += buf[k % STAGES][TILE - 1 - t].x;" in told  # the line of the source, not of the module
-    assert f"before line {late - 1}" in told
+    assert f"instead of 2 at line {late - 2}" in told
     assert mcheck("check", "ring.cu", "--write-baseline", "known.json").status == 0
     Path("ring.cu").write_text(RING.replace("__global__", "\n\n__global__"), encoding="utf-8")
     assert mcheck("check", "ring.cu", "--baseline", "known.json").status == 0
