@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from mcheck.tools.cli.sources import read_target
+
 _PROGRAM = "mcheck.program"
 
 
@@ -30,7 +32,9 @@ class _Recorded(click.Command):
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.option("--keep", "folder", metavar="DIR", help="Write the modules and their launch files to DIR.")
-@click.option("--arch", metavar="sm_90a", help="The target that the program sees (default: sm_90).")
+@click.option(
+    "--arch", callback=read_target, metavar="sm_90a", help="The target that the program sees (default: sm_90)."
+)
 @click.pass_context
 def command(ctx: click.Context, folder: str | None, arch: str | None) -> int:
     """Run a program without a GPU, record the kernels that it launches, and check them: `mcheck cuda -- ./a.out`, or

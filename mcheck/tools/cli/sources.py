@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +22,24 @@ if TYPE_CHECKING:
 _PROGRAM = "mcheck.program"
 _LAUNCHABLE = (".cu", ".ptx")
 
+
+def read_target(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A target as nvcc names it, ``sm_90a``; people write ``90a`` as well."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(?:sm_|compute_)?(\d{2,3}[af]?)", value.strip().lower())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no target: sm_80, sm_90a, sm_100a, ...", ctx, param)
+    return f"sm_{found[1]}"
+
+
 options = together(
-    click.option("--arch", metavar="sm_90a", help="Target of .cu files (default: sm_90a, or sm_100a if they need it)."),
+    click.option(
+        "--arch",
+        callback=read_target,
+        metavar="sm_90a",
+        help="Target of .cu files (default: sm_90a, or sm_100a if they need it).",
+    ),
     click.option(
         "--nvcc-flags", "flags", multiple=True, metavar="FLAGS", help="Further flags of nvcc, such as '-I include'."
     ),

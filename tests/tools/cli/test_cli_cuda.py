@@ -230,7 +230,8 @@ def test_a_main_that_cannot_be_linked(kernel: Path, mcheck: Mcheck, nvcc: Path) 
 
 def test_flags_and_the_target_go_to_the_compiler(kernel: Path, mcheck: Mcheck, nvcc: Path) -> None:
     arguments = ("--grid", "1", "--block", "64", "--param", "1=3")
-    mcheck("check", kernel, *arguments, "--arch", "sm_100a", "--nvcc-flags", "-I 'a b' -DX=1")
+    mcheck("check", kernel, *arguments, "--arch", "100a", "--nvcc-flags", "-I 'a b' -DX=1")
+    assert "sm_80, sm_90a" in mcheck("check", kernel, *arguments, "--arch", "hopper").err
     (call,) = (line for line in (nvcc / "calls").read_text(encoding="utf-8").splitlines() if line != "--version")
     assert call.startswith("-ptx -lineinfo -arch=sm_100a -I a b -DX=1 ")
 
