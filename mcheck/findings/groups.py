@@ -32,6 +32,8 @@ from mcheck.findings.fix_words import told_shortly
 from mcheck.findings.one_place import Lack, kind_of_wait, lack_of
 from mcheck.findings.root_causes import Place, find_causes, source_place
 
+_LOOP = 1 << 20
+"""More lines than there are between two statements."""
 Edit = tuple[object, ...]
 """A fix without what differs between findings that it fixes all."""
 
@@ -70,7 +72,12 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
         else:
             bugs[bug].append(members)
             lacks[bug] &= lack
-    ranked = [sorted((k for part in bug for k in part), key=lambda k: _rank(findings[k], k)) for bug in bugs]
+    ranked = [
+        sorted(
+            (k for part in bug for k in part), key=lambda k: (_misses(findings[k], lack.gap), *_rank(findings[k], k))
+        )
+        for bug, lack in zip(bugs, lacks, strict=True)
+    ]
     follows = find_causes([[findings[k] for k in one] for one in ranked])
     order = sorted(range(len(bugs)), key=lambda k: (k, -1) if follows[k] is None else (follows[k], k))
     return tuple(
@@ -131,10 +138,39 @@ def _code(findings: Sequence[Finding], members: Sequence[int]) -> tuple[str, str
     return findings[members[0]].code, findings[members[0]].severity
 
 
-def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, int]:
+def _misses(finding: Finding, gap: frozenset[int]) -> bool:
+    """Whether the fix is a barrier at a place outside of the gap that does for all findings."""
+    step = finding.fixes[0].steps[0] if finding.fixes else None
+    if not gap or not isinstance(step, Insert) or not step.codes[0].startswith("bar."):
+        return False
+    before = ([line for line in finding.gap if line < point.site.line] for point in step.points)
+    behind = [
+        point.site.line if point.after else max(b, default=0) for point, b in zip(step.points, before, strict=True)
+    ]
+    return gap.isdisjoint(behind)
+
+
+def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, int, int]:
     """The order inside a group: the strongest fix, the one with the least choice of its place, the shortest trace."""
     left = next((step.leaves or 0 for step in insertions(finding.fixes)), 0)
-    return _names_warp_barrier(finding), left, len(finding.gap), len(finding.trace) or 1 << 30, k
+    narrow = _distance(finding), len(finding.gap)
+    return _names_warp_barrier(finding), left, *narrow, len(finding.trace) or 1 << 30, k
+
+
+def _distance(finding: Finding) -> int:
+    """The source lines between the two ends of a barrier's place, 0 if the fix is no barrier. What goes round a loop
+    comes last.
+    """
+    match finding.fixes[0].steps[0] if finding.fixes else None:
+        case (
+            Meet(first=Site() as first, second=Site() as second) | HandOver(to=Site() as second, after=Site() as first)
+        ):
+            ends = [place_of_line(finding, site.line)[0] for site in (first, second)]
+            forward = ends[0][0] == ends[1][0] and ends[0][1] < ends[1][1]
+            return ends[1][1] - ends[0][1] if forward else _LOOP
+        case BeforeIssue():
+            return _LOOP
+    return 0
 
 
 # --- edits --------------------------------------------------------------------------------------------------------

@@ -115,3 +115,36 @@ def test_a_write_waits_for_the_copy_that_its_thread_has_issued_before(place: str
     races = [race for race in found(FILLED.format(**rest)) if "P[1]" in race.accesses[0].thread]
     assert races
     assert all(race.missing.startswith(says) for race in races), races
+
+
+DRAINED = """PTX drained
+{{ .global .align 16 .u32 src[16]; .shared .align 16 .u32 buf[16]; }}
+P@cta 0, warp 0..2, lane 0 {{
+  cp.async.cg.shared.global [buf + 16*%warpid], [src], 16;
+  cp.async.commit_group;
+  cp.async.cg.shared.global [buf + 32 + 16*%warpid], [src], 16;
+  cp.async.commit_group;
+  {first}
+  ld.shared.u32 r0, [buf + 16 - 16*%warpid];
+  {second}
+  ld.shared.u32 r1, [buf + 48 - 16*%warpid];
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        ("cp.async.wait_group 1; bar.sync 0;", "cp.async.wait_group 0;", "Put a barrier between the wait at line 10"),
+        ("cp.async.wait_group 1; bar.sync 0;", "", "Execute cp.async.wait_group 0 instead of 1 at line 8"),
+        (
+            "bar.sync 0; cp.async.wait_group 1;",
+            "cp.async.wait_group 0; bar.sync 0;",
+            "Execute cp.async.wait_group 1 before line 8",
+        ),
+    ],
+)
+def test_the_wait_for_the_last_groups_lacks_a_barrier_of_its_own(first: str, second: str, says: str) -> None:
+    races = found(DRAINED.format(first=first, second=second))
+    assert races
+    assert all(race.missing.startswith(says) for race in races), [race.missing for race in races]

@@ -125,7 +125,7 @@ def test_groups_in_json() -> None:
     assert all(group["count"] == len(group["findings"]) for group in groups)
     assert [group["code"] for group in groups if "follows" not in group] == ["RACE003"]
     assert {group["code"] for group in groups if group.get("follows") == 0} == {"UB212", "RACE003", "DEAD003"}
-    assert [place["line"] for place in groups[0]["source"]] == [45, 36]
+    assert [place["line"] for place in groups[0]["source"]] == [36, 45]
 
 
 RING = """PTX ring
@@ -280,3 +280,36 @@ def test_figures_are_those_of_the_page_about_hopper() -> None:
 )
 def test_the_fix_is_where_the_mistake_is(label: str, fix: str) -> None:
     assert f"= fix: {fix}" in text_of(answer(label))
+
+
+FRAGMENTS = """.version 8.7
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+.shared .align 16 .b8 buf[2048];
+.reg .b32 %r<16>;
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, buf;
+shl.b32 %r3, %r1, 4;
+add.s32 %r4, %r2, %r3;
+st.shared.u32 [%r4], 0;
+st.shared.u32 [%r4+1024], 0;
+bar.sync 0;
+xor.b32 %r5, %r3, 512;
+add.s32 %r6, %r2, %r5;
+ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r7, %r8, %r9, %r10}, [%r6];
+ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r11, %r12}, [%r6+1024];
+st.shared.u32 [%r4], 1;
+st.shared.u32 [%r4+1024], 1;
+ret;
+}
+"""
+
+
+def test_one_barrier_is_missing_where_half_of_the_lanes_give_no_address() -> None:
+    """The upper lanes of a warp do nothing in ``ldmatrix.x2``."""
+    launch = launch_reader.from_object({"grid": [1], "block": [64], "params": {}})
+    text = text_of(check_text(FRAGMENTS, "k.ptx", launch, Settings(), Options()))
+    assert "1 bug (" in text
+    assert "bar.sync 0 before line 19" in text
