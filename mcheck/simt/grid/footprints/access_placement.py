@@ -21,6 +21,7 @@ from mcheck.simt.instructions.access_operands import to_generic
 GLOBAL = GLOBAL_BASE + GAP
 """Parameters lie before it."""
 DEPENDS = "the address of '{}' depends on %ctaid"
+UNALIGNED = "the alignment of '{}' depends on %ctaid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class AccessPlacement(CoordinateState):
                 self._record_unplaced(statement, kind.kind)
             ours &= ~value.bad
         if kind.size == 0 and (value.slopes[:, ours] % kind.aligned).any():
-            self.space.isolate(f"the alignment of '{statement.text}' depends on %ctaid", statement.span)
+            self.space.isolate(UNALIGNED.format(statement.text), statement.span)
         if not ours.any() or kind.size == 0:
             return
         optional = None if self.optional is None else self.optional[ours]
@@ -109,7 +110,7 @@ class AccessPlacement(CoordinateState):
         self, statement: ptx.Statement, kind: AccessKind, buffer: int, at: Indices, by: Slopes, when: Conditions | None
     ) -> None:
         if any(slope % kind.aligned for slope in by):
-            self.space.isolate(f"the alignment of '{statement.text}' depends on %ctaid", statement.span)
+            self.space.isolate(UNALIGNED.format(statement.text), statement.span)
         if by and self.sized[buffer]:
             low, high = self._span(by, when, len(at))
             if (at + low < self.bases[buffer]).any() or (at + high + kind.size > self.ends[buffer]).any():

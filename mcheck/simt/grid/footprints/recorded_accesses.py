@@ -42,7 +42,13 @@ from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.grid.footprints.access_placement import DEPENDS, AccessKind, AccessPlacement, group_by_slopes
+from mcheck.simt.grid.footprints.access_placement import (
+    DEPENDS,
+    UNALIGNED,
+    AccessKind,
+    AccessPlacement,
+    group_by_slopes,
+)
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS
 from mcheck.simt.grid.footprints.class_names import are_merged_alike
 from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, Form
@@ -135,6 +141,8 @@ class AccessRecorder(AccessPlacement):
                 return self._map(unit, statement)
             case Kind.PROXY_FENCE if statement.address is not None:
                 return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
+            case Kind.BULK_PREFETCH:
+                return self._prefetch(unit, statement)
             case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION if space == "shared":
                 return None
             case kind if kind in WITHOUT_GLOBAL_ACCESS or kind not in STEP_MAKERS:  # without a step, its lanes give up
@@ -402,6 +410,23 @@ class AccessRecorder(AccessPlacement):
             for length in np.unique(given).tolist():
                 one = AccessKind(kind.kind, int(length), kind.unit, kind.proxy, aligned=kind.aligned)
                 self.record_access(unit, statement, place, fetch, lanes[given == length], one)
+
+        return before
+
+    def _prefetch(self, unit: Unit, statement: ptx.Statement) -> Before:
+        """A bulk prefetch accesses nothing, but its address has to be aligned, and its size a whole number of chunks
+        (9.7.9.25.4.3).
+        """
+        place = statement.place
+        others = [r for o in statement.operands if o is not place for r in operand_registers(o)]
+        rest, fetch = self.require_fixed(unit, statement, others), self.compiler.fetch(unit, place)
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            rest(c, lanes)
+            value, when = self.value(unit, place, fetch, lanes)
+            self._require_placed(statement, when)
+            if value.bad.any() or (value.slopes % COPIED).any():
+                self.space.isolate(UNALIGNED.format(statement.text), statement.span)
 
         return before
 

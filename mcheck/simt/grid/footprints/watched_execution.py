@@ -37,7 +37,7 @@ from mcheck.simt.parametric.affine import Value, select_rule
 BeforeStep = Callable[[Cluster, Indices], None]
 """What is done before an instruction, for the lanes that execute it."""
 
-IDLE = PREFETCHES | GRID_DEPENDENCIES | {
+IDLE = (PREFETCHES - {Kind.BULK_PREFETCH}) | GRID_DEPENDENCIES | {
     Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY,
 }  # fmt: skip
 """Instructions without effect on memory or control, whatever their operands."""
