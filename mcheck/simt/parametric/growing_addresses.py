@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import type_bits
+from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.memory_layout import GAP, PARAM_BASE, UNKNOWN_SIZE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.loop_unrolling import Aperiodic
@@ -22,7 +22,7 @@ from mcheck.semantics.tensor_map import step_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
-from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import BeforeStep
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.parametric.affine import Value
@@ -52,6 +52,23 @@ WORD = 8
 def _may_fill(copy: ptx.Statement) -> bool:
     """Whether a copy may write known bytes to shared memory: others of it, or zeros behind a shorter source."""
     return "global" not in copy.opcode.spaces or (copy.kind is Kind.ASYNC_COPY and len(copy.operands) > PLAIN_COPY)
+
+
+def _first_at_place(address: Word) -> NDArray[np.int64]:
+    """For each lane the first one that has its address."""
+    _, first, place = np.unique(address, return_index=True, return_inverse=True)
+    return np.asarray(first[place.reshape(-1)], np.int64)
+
+
+def _counts_as_one(value: Value, unknown: Mask, warps: NDArray[np.int64], first: NDArray[np.int64]) -> bool:
+    """Whether lanes that store to one place, with one value here, count as one with all numbers, as they do here
+    (``mcheck.simt.instructions.joint_stores``): if they store one value with all of them, or one that nobody knows in
+    one warp.
+    """
+    shared = first != np.arange(len(first))
+    alike = ~value.bad & ~value.bad[first] & (value.slopes == value.slopes[:, first]).all(axis=0)
+    alike |= unknown & unknown[first] & (warps == warps[first])
+    return bool((alike | ~shared).all())
 
 
 @dataclass(slots=True)
@@ -127,8 +144,14 @@ class GrowingAddresses(InvariantRegisters):
             lanes = np.flatnonzero(mine)
             at = to_generic(np.broadcast_to(fetch()[0], mine.shape)[lanes])
             steady, data = np.full(len(lanes), bool(values)), np.zeros((len(lanes), whole), np.uint8)
+            first = _first_at_place(at)
             for j, (item, value) in enumerate(values):
                 given = self._value(unit, item, value, lanes)
+                unknown = np.broadcast_to(value()[1], mine.shape)[lanes] != 0
+                if not _counts_as_one(given, unknown, lanes // WARP, first):
+                    raise Aperiodic(
+                        f"'{statement.text}', by which lanes may store different values to one place", statement.span
+                    )
                 steady &= given.invariant
                 words = np.ascontiguousarray(given.base.astype("<u8"))
                 data[:, j * size : (j + 1) * size] = words.view(np.uint8).reshape(-1, WORD)[:, :size]

@@ -68,9 +68,21 @@ STEADY = {
 }  # fmt: skip
 
 
-def checked(first: str, body: str, rounds: object = "any", behind: str = "") -> Result:
-    text = KERNEL.format(first=first, body=body, behind=behind)
-    return ptx.check(text, {"grid": [1], "block": [2], "params": {"rounds": rounds}})
+SHARED = (
+    "@%z st.shared.u32 [sh+96], 1;\nbar.sync 0;\nld.shared.u32 %r5, [sh+96];\nsetp.eq.u32 %p, %r5, 0;\n"
+    "@%p bra E;\nbar.sync 0;\n{}\nsetp.eq.u32 %p, %r0, %r0;"
+)
+"""Values of shared memory decide, so that a store of what is known counts as one of its value."""
+LATE_LANES = {
+    "from a round on": "setp.ge.u32 %p, %r2, 300;\nselp.u32 %r5, %r1, 0, %p;\nst.shared.u32 [sh], %r5;",
+    "from a number on": "mul.lo.u32 %r5, %r1, %r0;\nshr.u32 %r5, %r5, 13;\nst.shared.u32 [sh], %r5;",
+    "vectors": "setp.ge.u32 %p, %r0, 300;\nselp.u32 %r5, %r1, 0, %p;\nst.shared.v2.u32 [sh], {%r2, %r5};",
+}
+
+
+def checked(first: str, body: str, rounds: object = "any", behind: str = "", threads: int = 2) -> Result:
+    text = KERNEL.format(first=first, body=body, behind=behind).replace(".reqntid 2", f".reqntid {threads}")
+    return ptx.check(text, {"grid": [1], "block": [threads], "params": {"rounds": rounds}})
 
 
 @pytest.mark.parametrize(("first", "body"), STEADY.values(), ids=STEADY)
@@ -90,4 +102,17 @@ def test_a_number_that_is_replaced_behind_the_loop() -> None:
     first, body = STEADY["a number that is stored once"]
     behind = "bar.sync 0;\n@%z st.shared.u32 [sh], 8;\nbar.sync 0;\nld.shared.u32 %r5, [sh];"
     found = checked(first, body, behind=behind)
+    assert found.verdict == "proved", found.reason
+
+
+@pytest.mark.parametrize("stores", LATE_LANES.values(), ids=LATE_LANES)
+def test_warps_that_store_different_values_later_do_not_count_as_one(stores: str) -> None:
+    body = SHARED.format(stores)
+    assert checked("", body, threads=33).verdict == "unknown"
+    found = checked("", body, 302, threads=33)
+    assert found.verdict == "finding", found.reason
+
+
+def test_warps_that_store_the_same_count_as_one() -> None:
+    found = checked("", SHARED.format("st.shared.u32 [sh], 7;"), threads=33)
     assert found.verdict == "proved", found.reason
