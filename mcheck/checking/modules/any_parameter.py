@@ -193,7 +193,9 @@ class _Launches:
         rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
         asked = self.question
-        return prove(program, self.model, asked.profile, asked.unroll, limit, passes=asked.passes)
+        proof = prove(program, self.model, asked.profile, asked.unroll, limit, passes=asked.passes)
+        way.check_loads(proof.first + 2 * proof.period)
+        return proof
 
     def _smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> list[Numbers]:
         """The numbers below ``first`` with which some path differs from smaller ones."""

@@ -33,6 +33,7 @@ from mcheck.simt.parametric.invariant_registers import (
     InvariantRegisters,
     deciding_registers,
 )
+from mcheck.simt.parametric.loaded_values import Loaded, load_values, loaded_size, loaded_targets
 from mcheck.simt.parametric.shared_bytes import SharedBytes, SteadyBytes
 
 PLAIN_COPY = 3
@@ -78,6 +79,8 @@ class GrowingAddresses(InvariantRegisters):
     growing_objects: set[int] = field(default_factory=set)
     """The objects that are read at growing addresses."""
     shared: SteadyBytes = field(init=False)
+    loaded: dict[int, list[Loaded]] = field(default_factory=dict)
+    """By lane, the values that it has loaded; ``None`` for those on which nothing rests."""
     others_fill: bool = False
     """Whether other instructions than stores and atomics may write shared memory, in another way with other numbers."""
 
@@ -96,7 +99,7 @@ class GrowingAddresses(InvariantRegisters):
         place = statement.operands[1]
         assert isinstance(place, ptx.Address)
         fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode.type)
-        weak = not statement.opcode.is_strong
+        asked, whole = bool(loaded_targets(self.compiler, unit, statement)), loaded_size(statement)
         given = list(operand_registers(statement.operands[0]))
         targets = [(j, unit.frame + r.index, type_bits(r.type)) for j, r in enumerate(given)]
         targets = [x for x in targets if x[1] in self.compiler.code.needed_rows]
@@ -119,12 +122,16 @@ class GrowingAddresses(InvariantRegisters):
 
         def before(c: Cluster, mine: Mask) -> None:
             for register, row in based:
-                self._read(c, statement, register, row, fetch, mine, size * max(len(given), 1))
+                self._read(c, statement, register, row, fetch, mine, whole)
             lanes = np.flatnonzero(mine)
             known = np.zeros(len(lanes), np.bool_)
-            if rows and weak and not self.others_fill:
+            if asked:
                 at = to_generic(np.broadcast_to(fetch()[0], mine.shape)[lanes])
-                known = self.shared.load(at, size * max(len(given), 1), self.part[lanes] == INSIDE)
+                if not self.others_fill:
+                    known = self.shared.load(at, whole, self.part[lanes] == INSIDE)
+                values = load_values(c, at, whole, lanes)
+                for lane, sure, value in zip(lanes.tolist(), known.tolist(), values, strict=True):
+                    self.loaded.setdefault(lane, []).append(value if sure else None)
             self._set(rows, lanes, statement, 0, bad=~known)
 
         return before
@@ -234,7 +241,7 @@ class GrowingAddresses(InvariantRegisters):
                 f"the address of '{statement.text}', which grows with the iterations; {found.object.name} does not",
                 statement.span,
             )
-        self._aligned(statement, slopes, size & -size if size else 1)
+        self._aligned(statement, slopes, COPIED if statement.kind is Kind.BULK_COPY else size & -size)
         self.growing_objects.add(found.base)
 
     def _aligned(self, statement: ptx.Statement, slopes: NDArray[np.int64], unit: int) -> None:

@@ -9,7 +9,7 @@ and of the numbers next to it that make a difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
 from math import lcm
@@ -31,6 +31,7 @@ from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import LoopMark, LoopVisits
 from mcheck.simt.parametric.affine import Numbers
+from mcheck.simt.parametric.loaded_values import Loaded, LoadedValues, PeriodicLoads
 from mcheck.simt.parametric.watched_execution import ParameterWatch
 from mcheck.simt.trace_extraction import ClusterTrace, PathChoices, Runner
 
@@ -68,6 +69,8 @@ class PeriodicTrace:
     bodies: tuple[tuple[Op, ...], ...]
     tails: tuple[tuple[tuple[Op, ...], ...], ...]
     last: int
+    loads: PeriodicLoads | None = None
+    """The values of shared memory on which this rests."""
 
     def first_number(self, size: int) -> int:
         """The first number of those with the same program, counted by ``size``."""
@@ -83,6 +86,13 @@ class PeriodicTrace:
         code = [(*head, *(body * periods), *tail) for head, body, tail in parts]
         threads = [replace(t, code=c) for t, c in zip(self.path.program.threads, code, strict=True)]
         return replace(self.path.program, threads=tuple(threads))
+
+    def check_loads(self, sizes: int) -> None:
+        """Check that executions with as many of the first numbers load what is said of them. Raises ``Aperiodic``."""
+        for size in range(sizes if self.loads is not None else 0):
+            periods, which = divmod(size, len(self.starts))
+            assert self.loads is not None
+            self.loads.check(which, periods, self.first_number(size))
 
     def loop_bounds(self, thread: int, size: int) -> tuple[int, int, int]:
         """The begin and the end of a thread's loop in its code, and the operations of a period."""
@@ -242,7 +252,16 @@ class PeriodFinder:
                 )
             )
         self.require_unwritten(ways, grown)
-        return PeriodicTrace(ways[0], tuple(n for n, _, _ in found), step, below, heads, bodies, tuple(tails), last)
+        numbers = tuple(n for n, _, _ in found)
+        rests = [watch.loads() or {} for _, watch, _ in found]
+        loads = PeriodicLoads(tuple(rests), self.loaded_values) if any(rests) else None
+        return PeriodicTrace(ways[0], numbers, step, below, heads, bodies, tuple(tails), last, loads)
+
+    def loaded_values(self, number: int) -> Mapping[int, Sequence[Loaded]]:
+        """By lane, what an execution with a number loads from shared memory."""
+        found = LoadedValues()
+        self.make_runner(number).run(self.way, found)
+        return found.by_lane
 
     def split_trace(
         self, way: ClusterTrace, watch: ParameterWatch, lanes: list[int]

@@ -1,9 +1,14 @@
 """Shared memory, byte by byte: which of its bytes hold the same for all numbers of a parameter.
 
 *Why a load may return what the executed schedule stored.* The program is proved to have no race, so a weak load returns
-what the newest store before it has stored, in each of its executions; which store that is recurs with the state
-(``mcheck.proofs.state_recurrence``). What it has stored does so only if that is the same in each period
-(``SteadyBytes``).
+what the newest store before it has stored, in each of its executions. Every store to its bytes, before the load or
+behind it, stores the same with all numbers, and in each period (``SteadyBytes``). So it remains which store is the
+newest. Where there are few rounds, some lanes may be behind their loops while others have not begun theirs, and load
+something that they do not find with a larger number. So executions with each number up to two distances behind the
+first state that recurs (``mcheck.proofs.parametric_proof``) have to load the same values
+(``PeriodicTrace.check_loads``). With any larger number a load behind the second of these states corresponds to one with
+that number less the distance: it finds the store that corresponds to the one found there, or the newest one before the
+state. All that has been stored since the state before that, the same instructions have stored in each distance.
 """
 
 from __future__ import annotations
@@ -58,11 +63,15 @@ class SteadyBytes:
     """Whether different values were stored."""
     needed: Mask = field(init=False)
     """Whether a period depends on the byte."""
+    used: Mask = field(init=False)
+    """Whether anything does."""
+    moves: Mask = field(init=False)
+    """Whether something was stored that is not the same for all numbers."""
 
     def __post_init__(self) -> None:
         count = self.bytes.count
         self.values = np.zeros(count, np.uint8)
-        self.steady, self.stored, self.varies, self.needed = (np.zeros(count, np.bool_) for _ in range(4))
+        self.steady, self.stored, self.varies, self.needed, self.used, self.moves = np.zeros((6, count), np.bool_)
 
     def store(self, address: Word, values: NDArray[np.uint8], steady: Mask, behind: Mask) -> bool:
         """Lanes store values, a row of bytes each, some of them behind their loops; what is outside of shared memory is
@@ -74,6 +83,7 @@ class SteadyBytes:
         changes = ~steady[:, None] | (self.stored[where] & (self.values[where] != values))
         kept = not (changes & self.needed[where] & ~behind[:, None]).any()
         self.varies[where] |= changes
+        self.moves[where] |= ~steady[:, None]
         self.values[where], self.stored[where] = values, True
         self.steady[where] = steady[:, None]
         return kept
@@ -85,4 +95,5 @@ class SteadyBytes:
             return np.zeros(len(address), np.bool_)
         known = np.asarray((self.steady[where] & ~(self.varies[where] & inside[:, None])).all(axis=1), np.bool_)
         self.needed[where[known & inside]] = True
+        self.used[where[known]] = True
         return known

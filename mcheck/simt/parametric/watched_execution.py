@@ -42,6 +42,7 @@ from mcheck.simt.execution.loop_visits import BeforeStep, jump_target, statement
 from mcheck.simt.parametric.affine import Value, logical_rule, rule_of, select_rule
 from mcheck.simt.parametric.growing_addresses import GrowingAddresses
 from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
+from mcheck.simt.parametric.loaded_values import Parts
 
 UNSUPPORTED = TMEM | MAP_EDITS | CANCELS | FRAGMENTS | MULTIMEM | {Kind.CALL, Kind.STACK}
 """Instructions whose effects on later ones are not analysed."""
@@ -59,6 +60,8 @@ class ParameterWatch(GrowingAddresses):
     steps: Mapping[int, tuple[NDArray[np.int64], Mask]] = field(default_factory=dict)
     trace_lengths: dict[int, list[int]] = field(default_factory=dict)
     """By lane, the length of its trace at its mark and at the end of the period."""
+    load_counts: dict[int, list[int]] = field(default_factory=dict)
+    """By lane, how many values it has loaded there."""
     irregular_registers: dict[int, set[int]] = field(default_factory=dict)
     """By lane, registers that have not advanced by their steps at the end of the period."""
     widths: NDArray[np.int64] = field(init=False)
@@ -98,6 +101,16 @@ class ParameterWatch(GrowingAddresses):
             return self._store(unit, statement)
         return self._require_operands(unit, statement, deciding_registers(statement))
 
+    def loads(self) -> Parts | None:
+        """The values of shared memory on which the result rests; ``None`` if there are none."""
+        if not self.shared.used.any():
+            return None
+        parts = {}
+        for lane, values in self.loaded.items():
+            first, last = self.load_counts.get(lane, (len(values),) * 2)
+            parts[lane] = values[:first], values[first:last], values[first:]
+        return parts
+
     # --- loops ----------------------------------------------------------------------------------------------------
 
     def _jump(self, target: int, at: int) -> BeforeStep | None:
@@ -123,6 +136,7 @@ class ParameterWatch(GrowingAddresses):
         self.bad[unsteady, lane] = True
         self.part[lane] = INSIDE
         self.trace_lengths[lane] = [len(c.recorded.code[lane])]
+        self.load_counts[lane] = [len(self.loaded.get(lane, ()))]
         self.entered[lane] = (
             slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(),
             c.assumed_failures.by_lane.get(lane), list(c.return_stacks[lane]),
@@ -142,6 +156,7 @@ class ParameterWatch(GrowingAddresses):
         now[1] = 0
         self.part[lane] = AFTER
         self.trace_lengths[lane].append(len(c.recorded.code[lane]))
+        self.load_counts[lane].append(len(self.loaded.get(lane, ())))
 
     def check_result(self, c: Cluster) -> None:
         """Check the result of the execution; raises ``Aperiodic``."""
@@ -153,8 +168,10 @@ class ParameterWatch(GrowingAddresses):
             raise Aperiodic("stores of several lanes to one place")
         if (c.status != EXITED).any():
             raise Aperiodic("a wait that blocks forever")
-        if self.others_fill and self.shared.needed.any():
+        if self.others_fill and self.shared.used.any():
             raise Aperiodic("values in shared memory, which copies may write as well")
+        if (self.shared.used & self.shared.moves).any():
+            raise Aperiodic("values in shared memory where others are stored that grow, or are not known")
         if any(self.part[lane] != AFTER for lane in self.marks):
             raise Aperiodic("a loop that does not continue")
 

@@ -181,3 +181,38 @@ def test_what_is_said_of_results_holds_for_every_number(name: str) -> None:
             wanted = (int(start[0]) + int(at @ made.slopes[:, 0])) % (1 << out)
             assert int(result[0]) == wanted, (name, base, slopes.tolist(), at.tolist())
     assert told > 5
+
+
+NOTHING_COPIED = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u32 n, .param .u64 data)
+.reqntid 1, 1, 1
+{
+.reg .pred %p;
+.reg .b32 %r<4>;
+.reg .b64 %a<4>;
+.shared .align 128 .b8 sh[256];
+.shared .align 8 .b64 full;
+ld.param.u32 %r0, [n];
+ld.param.u64 %a1, [data];
+mbarrier.init.shared.b64 [full], 1;
+mul.wide.u32 %a2, %r0, 4;
+add.u64 %a3, %a1, %a2;
+shr.u32 %r1, %r0, 6;
+mov.u32 %r2, 0;
+L: setp.ge.u32 %p, %r2, %r1;
+@%p bra E;
+st.shared.u32 [sh], %r2;
+add.u32 %r2, %r2, 1;
+bra L;
+E: cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [sh+128], [%a3], 0, [full];
+ret;
+}
+"""
+
+
+def test_numbers_of_one_round_differ_where_an_address_is_not_aligned_with_all_of_them() -> None:
+    """Even of a copy of nothing (9.7.9.25.4.1)."""
+    found = ptx.check(NOTHING_COPIED, {"grid": [1], "params": {"n": "any", "data": {"buffer": None}}})
+    assert {f.code for f in found.findings} == {"UB102"}

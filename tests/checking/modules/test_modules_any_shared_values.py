@@ -80,6 +80,74 @@ LATE_LANES = {
 }
 
 
+LAG = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u32 rounds)
+.reqntid 33, 1, 1
+{{
+.reg .pred %p, %q, %z;
+.reg .b32 %r<12>;
+.shared .align 16 .b8 sh[128];
+ld.param.u32 %r0, [rounds];
+mov.u32 %r1, %tid.x;
+setp.eq.u32 %z, %r1, 0;
+@%z st.shared.u32 [sh], 5;
+mov.u32 %r2, 0;
+bar.sync 0;
+setp.ge.u32 %p, %r1, 32;
+@%p bra B;
+A: setp.ge.u32 %p, %r2, %r0;
+@%p bra AE;
+{ahead}
+bar.sync 0;
+bar.sync 0;
+add.u32 %r2, %r2, 1;
+bra A;
+AE: {ahead_end}
+{lag}
+bra E;
+B: {behind_begin}
+L: setp.ge.u32 %p, %r2, %r0;
+@%p bra E;
+{behind}
+bar.sync 0;
+bar.sync 0;
+add.u32 %r2, %r2, 1;
+bra L;
+E: ret;
+}}
+"""
+"""A warp whose rounds are behind those of another one."""
+ROUND = "bar.sync 0;\nbar.sync 0;\n"
+BEHIND = 8
+"""By how many rounds."""
+TOO_EARLY = {
+    "what the last rounds store is loaded before the first one": {
+        "ahead": (
+            "sub.u32 %r3, %r0, %r2;\nsetp.le.u32 %q, %r3, 4;\nselp.u32 %r4, 5, 6, %q;\n"
+            "@%z st.shared.u32 [sh], %r4;\n@%z st.shared.u32 [sh+8], 1;"
+        ),
+        "ahead_end": "",
+        "behind_begin": f"{ROUND * (BEHIND - 1)}bar.sync 0;\nld.shared.u32 %r5, [sh];\nbar.sync 0;",
+        "behind": (
+            "setp.ge.u32 %q, %r2, 150;\nsetp.eq.u32 %z, %r5, 6;\nand.pred %q, %q, %z;\n"
+            "@%q st.shared.u32 [sh+8], 2;"
+        ),
+    },
+    "what is stored before the first round is loaded behind the last one": {
+        "ahead": "@%z st.shared.u32 [sh+8], 1;",
+        "ahead_end": (
+            "bar.sync 0;\nld.shared.u32 %r5, [sh];\nbar.sync 0;\nsetp.ge.u32 %p, %r0, 150;\nsetp.eq.u32 %q, %r5, 6;\n"
+            "and.pred %q, %q, %p;\n@%q st.shared.u32 [sh+16], 2;"
+        ),
+        "behind_begin": f"{ROUND * (BEHIND - 1)}st.shared.u32 [sh], 6;\n{ROUND}",
+        "behind": "st.shared.u32 [sh+16], 2;",
+    },
+}  # fmt: skip
+"""Values that are others with a larger number only, as one warp is in its last rounds while the other one begins."""
+
+
 def checked(first: str, body: str, rounds: object = "any", behind: str = "", threads: int = 2) -> Result:
     text = KERNEL.format(first=first, body=body, behind=behind).replace(".reqntid 2", f".reqntid {threads}")
     return ptx.check(text, {"grid": [1], "block": [threads], "params": {"rounds": rounds}})
@@ -116,3 +184,13 @@ def test_warps_that_store_different_values_later_do_not_count_as_one(stores: str
 def test_warps_that_store_the_same_count_as_one() -> None:
     found = checked("", SHARED.format("st.shared.u32 [sh], 7;"), threads=33)
     assert found.verdict == "proved", found.reason
+
+
+@pytest.mark.parametrize("parts", TOO_EARLY.values(), ids=TOO_EARLY)
+def test_first_rounds_that_meet_last_ones_say_nothing_of_larger_numbers(parts: dict[str, str]) -> None:
+    lag = ROUND * (BEHIND - ("bar" in parts["ahead_end"]))
+    text = LAG.format(lag=lag, **parts)
+    verdicts = [
+        ptx.check(text, {"grid": [1], "block": [33], "params": {"rounds": n}}).verdict for n in ("any", BEHIND, 200)
+    ]
+    assert verdicts == ["unknown", "proved", "finding"]
