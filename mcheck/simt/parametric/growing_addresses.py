@@ -51,7 +51,7 @@ WORD = 8
 
 
 def _may_fill(copy: ptx.Statement) -> bool:
-    """Whether a copy may write known bytes to shared memory: others of it, or zeros behind a shorter source."""
+    """Whether a copy to shared memory may write known bytes: others of it, or zeros behind a shorter source."""
     return "global" not in copy.opcode.spaces or (copy.kind is Kind.ASYNC_COPY and len(copy.operands) > PLAIN_COPY)
 
 
@@ -89,11 +89,11 @@ class GrowingAddresses(InvariantRegisters):
         InvariantRegisters.begin(self, compiler)
         ctas = int(compiler.lanes.cta.max()) + 1
         self.shared = SteadyBytes(SharedBytes(ctas, compiler.places.shared_size))
-        kinds = {s.kind for u in compiler.code.units for s in u.function.body}
         contents = compiler.places.contents.items()
         told = any(not all(quality) for at, (_, quality) in contents if at >= GLOBAL_BASE + GAP)
-        copies = [s for u in compiler.code.units for s in u.function.body if s.kind in COPIES]
-        self.others_fill = not kinds.isdisjoint(FILLING) or any(told or _may_fill(s) for s in copies)
+        statements = [s for u in compiler.code.units for s in u.function.body]
+        copies = [s for s in statements if s.kind in COPIES and s.opcode.space == "shared"]
+        self.others_fill = any(s.kind in FILLING for s in statements) or any(told or _may_fill(s) for s in copies)
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
