@@ -34,7 +34,7 @@ HEAD = """.version 8.7
 .visible .entry k(.param .u64 data, .param .u64 other, .param .u64 count)
 .reqntid {threads}, 1, 1
 {{
-.reg .pred %p, %q;
+.reg .pred %p, %q, %act, %second;
 .reg .b32 %r<30>;
 .reg .b64 %a<20>;
 .shared .align 128 .b8 tile[512];
@@ -45,6 +45,11 @@ ld.param.u64 %a2, [other];
 ld.param.u64 %a3, [count];
 mov.u32 %r1, %ctaid.x;
 mov.u32 %r2, %tid.x;
+setp.ge.u32 %second, %r2, 32;
+setp.eq.u32 %p, %r2, 32;
+setp.lt.u32 %act, %r2, {narrow};
+or.pred %act, %act, %p;
+selp.b32 %r2, 1, %r2, %p;
 mov.u32 %r3, %nctaid.x;
 mov.u32 %r20, 0;
 mov.u32 %r21, tile;
@@ -67,6 +72,23 @@ TILES = {
 }
 WAITS = {"now": "cp.async.wait_group 0;", "late": "cp.async.wait_group 1;", "never": ""}
 BULK_WAITS = {"now": "cp.async.bulk.wait_group 0;", "late": "cp.async.bulk.wait_group.read 0;", "never": ""}
+BLOCK = 64
+"""The threads of a CTA of two warps, of which the first of each accesses memory."""
+MEETINGS = {
+    "": "bar.sync 0;",
+    "all": "bar.sync 0;",
+    "named": "bar.sync 3;",
+    "two": "bar.sync 3;\nbar.sync 4;",
+    "reduced": "setp.eq.u32 %p, %r2, %r2;\nbarrier.red.popc.u32 %r19, 2, %p;",
+    "forth": "@%second bra M{label};\nbar.arrive 3, 64;\nbra N{label};\nM{label}:\nbar.sync 3, 64;\nN{label}:",
+    "back": "@%second bra M{label};\nbar.sync 3, 64;\nbra N{label};\nM{label}:\nbar.arrive 3, 64;\nN{label}:",
+    "both": (
+        "@%second bra M{label};\nbar.arrive {one}, 64;\nbar.sync {other}, 64;\nbra N{label};\n"
+        "M{label}:\nbar.arrive {other}, 64;\nbar.sync {one}, 64;\nN{label}:"
+    ),
+    "in warps": "bar.warp.sync 0xffffffff;",
+}
+"""How the threads of a CTA meet: all, or one warp tells the other one, or no warp the other one."""
 PLACES = ("start", "stored", "met", "counting", "fenced", "counted", "gone on", "looping", "end")
 
 
@@ -102,13 +124,20 @@ class Plan:
     barrier_in_loop: bool = True
     odd: int = -1
     """The number of the odd cluster."""
+    meets: str = ""
+    """How threads meet, of two warps then; "" if they are of one warp (``MEETINGS``)."""
+
+    @property
+    def block(self) -> int:
+        """The threads of a CTA."""
+        return BLOCK if self.meets else self.threads
 
 
 class _Writer:
     """Writes the module of a plan."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.labels, self.lines, self.phase = plan, 0, list[str](), 0
+        self.plan, self.labels, self.lines, self.phase, self.met = plan, 0, list[str](), 0, 0
 
     def write(self) -> str:
         plan = self.plan
@@ -116,13 +145,14 @@ class _Writer:
         for number in range(plan.rounds or 1):
             self.round(number)
         self.works("end")
-        return "\n".join([HEAD.format(threads=plan.threads, odd=plan.odd), *self.lines, "DONE:", "ret;", "}", ""])
+        head = HEAD.format(threads=plan.block, odd=plan.odd, narrow=1 if plan.meets else plan.threads)
+        return "\n".join([head, *self.lines, "DONE:", "ret;", "}", ""])
 
     def round(self, number: int) -> None:
         plan, out = self.plan, self.lines
         self.works("stored")
         if plan.barrier:
-            out.append("bar.sync 0;")
+            self.meet()
         self.works("met")
         out.extend(["setp.ne.u32 %q, %r2, 0;", f"@%q bra COUNTED{number};"])
         self.works("counting", alone=True)
@@ -139,7 +169,7 @@ class _Writer:
         self.works("counted", alone=True)
         out.append(f"COUNTED{number}:")
         if plan.barrier_after:
-            out.append("bar.sync 0;")
+            self.meet()
         if not plan.rounds:
             out.extend(["ld.shared.u32 %r8, [said];", "setp.eq.u32 %p, %r8, 0;", "@%p bra DONE;"])
         self.works("gone on")
@@ -148,7 +178,16 @@ class _Writer:
                 out.append(f"mov.u32 %r20, {turn};")
                 self.works("looping")
                 if plan.barrier_in_loop:
-                    out.append("bar.sync 0;")
+                    self.meet()
+
+    def meet(self) -> None:
+        """The threads of a CTA meet."""
+        self.labels += 1
+        self.met += 1
+        one, other = (3, 4) if self.met % 2 else (5, 6)  # a warp may arrive once more before the other one waits
+        if "arrive" in MEETINGS[self.plan.meets]:
+            self.lines.append(MEETINGS["in warps"])  # those of a warp arrive as one
+        self.lines.append(MEETINGS[self.plan.meets].format(label=self.labels, one=one, other=other))
 
     def works(self, place: str, *, alone: bool = False) -> None:
         for work in self.plan.works:
@@ -164,11 +203,15 @@ class _Writer:
         yield f"add.s64 %a11, {work.memory}, %a10;"
         match work.how:
             case "load":
-                yield "ld.global.u32 %r14, [%a11];"
+                yield "@%act ld.global.u32 %r14, [%a11];"
             case "store":
-                yield "st.global.u32 [%a11], 1;"
+                yield "@%act st.global.u32 [%a11], 1;"
             case "copy":
-                yield from ("cp.async.cg.shared.global [%r23], [%a11], 16;", "cp.async.commit_group;", WAITS[work.wait])
+                yield from (
+                    "@%act cp.async.cg.shared.global [%r23], [%a11], 16;",
+                    "cp.async.commit_group;",
+                    WAITS[work.wait],
+                )
             case "bulk store":
                 yield from self.by_first("cp.async.bulk.global.shared::cta.bulk_group [%a11], [%r21+256], "
                                          f"{16 * plan.threads};\ncp.async.bulk.commit_group;\n"
@@ -206,7 +249,7 @@ def launch_of(plan: Plan) -> dict[str, Any]:
     """The launch of a plan."""
     size = 16 * plan.clusters * plan.threads
     return {
-        "grid": plan.clusters, "block": plan.threads,
+        "grid": plan.clusters, "block": plan.block,
         "params": {
             "data": {"buffer": size}, "other": {"buffer": size}, "count": {"buffer": 4, "init": {"hex": "00000000"}},
         },
@@ -216,8 +259,10 @@ def launch_of(plan: Plan) -> dict[str, Any]:
 # --- the generator ----------------------------------------------------------------------------------------------------
 
 
-def generate(random: Random) -> Plan:
-    """A plan: tiles are written and then read, mostly in a right way, and up to two other accesses."""
+def generate(random: Random, *, warps: bool = False) -> Plan:
+    """A plan: tiles are written and then read, mostly in a right way, and up to two other accesses; ``warps``: mostly
+    by threads of two warps.
+    """
     rounds = random.choice((0, 0, 1, 2))
     stores = random.choice(("store", "store", "bulk store"))
     loads = random.choice(("load", "copy", "copy", "bulk load"))
@@ -236,8 +281,11 @@ def generate(random: Random) -> Plan:
             random.choice(tuple(TILES)), random.choice(("%a1", "%a2", "%a2", "%a16")), turned=random.random() < 0.4,
             wait=random.choice(("now", "now", "late", "never")), fence=random.random() < 0.8,
         ))  # fmt: skip
+    threads, meets = random.choice((1, 2, 2)), ""
+    if threads == 2 and warps:
+        meets = random.choice(("all", "named", "two", "reduced", "forth", "back", "both", "both", "in warps"))
     return Plan(
-        clusters=random.choice((2, 3, 3)), threads=random.choice((1, 2, 2)), rounds=rounds, works=tuple(works),
+        clusters=random.choice((2, 3, 3)), threads=threads, rounds=rounds, works=tuple(works), meets=meets,
         barrier=random.random() < 0.93, barrier_after=random.random() < 0.95,
         fence=_usually(random, "fence.acq_rel.gpu;", "", "fence.acq_rel.cta;"),
         fence_after=_usually(random, "fence.acq_rel.gpu;", "", "fence.sc.gpu;"), barrier_in_loop=random.random() < 0.7,

@@ -136,6 +136,31 @@ def test_pairs_say_what_all_clusters_together_do(seed: int) -> None:
     assert not found.wrong, found.plan
 
 
+TWO_WARPS = Plan(rounds=1, works=(STORE, Work("looping", "load", "turning")))
+
+
+@pytest.mark.parametrize("meets", ["all", "named", "two", "reduced", "both"])
+def test_barriers_that_order_both_warps(meets: str) -> None:
+    found, why = answer_by_pairs(*read(replace(TWO_WARPS, meets=meets)), SECONDS, signals=True)
+    assert found is not None, why
+    assert found.verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("meets", ["forth", "back", "in warps"])
+def test_barriers_that_do_not(meets: str) -> None:
+    plan = replace(TWO_WARPS, meets=meets)
+    for signals in (False, True):
+        found, _ = answer_by_pairs(*read(plan), SECONDS, signals=signals)
+        assert found is None or found.verdict is Verdict.FINDING
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+def test_pairs_of_clusters_whose_warps_meet_in_parts(seed: int) -> None:
+    found = compare(generate(Random(seed), warps=True))
+    assert not found.wrong, found.plan
+
+
 # --- rounds and phases ------------------------------------------------------------------------------------------------
 
 BARRIER = ops.Barrier(kind="sync", barrier=Const(0))
