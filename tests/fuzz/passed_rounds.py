@@ -401,8 +401,38 @@ def _error(random: Random, warp: int | None) -> list[Line]:
     ]
 
 
+def _lagging(random: Random) -> Plan:
+    """Two warps, one far behind the other: what the first one stores depends on the rounds that are left, and the other
+    one loads it before its own; or what the other one stores before its rounds the first one loads behind its own.
+    """
+    barrier, lag, left = Line("barrier"), random.randint(1, 9), random.randint(1, 5)
+    pair = (barrier, barrier)
+    values = random.sample((1, 2, 3), 2)
+    also = Comparison("round", ">=", LATE) if random.random() < 0.7 else None
+    test = Comparison("v0", random.choice(("==", "!=")), random.choice(values))
+    stores = tuple(
+        Line("store", 0, value=value, who=0, test=Comparison("left", holds, left))
+        for holds, value in zip((">=", "<"), values, strict=True)
+    )
+    racing = Line("store", 7, value=2, who=WARP, test=test, also=also)
+    if random.random() < 0.6:
+        some = (barrier, Line("load", 0, to=0), barrier)
+        one = Code((), (*stores, Line("store", 7, value=1, who=0), *pair), pair * lag)
+        other = Code((*(pair * (lag - 1)), *some), (racing, *pair), ())
+    else:
+        first = random.randrange(lag)
+        told = Line("store", 0, value=values[0], who=WARP)
+        racing = replace(racing, who=0, also=also and Comparison("rounds", ">=", LATE))
+        one = Code((), pair, (barrier, Line("load", 0, to=0), barrier, racing, *pair, *(pair * (lag - 1))))
+        before = (*(pair * first), told, *(pair * (lag - first)), *pair)
+        other = Code(before, (Line("store", 7, value=1, who=WARP), *pair), ())
+    return Plan(WARP + 2, (random.choice(values), *([0] * (WORDS - 1))), (one, other))
+
+
 def generate(random: Random) -> Plan:
     """A plan: its lines are mostly apart by barriers, and what races hangs on a value."""
+    if random.random() < 0.15:
+        return _lagging(random)
     first = tuple(random.choice((0, 0, 0, 1, 2, None)) for _ in range(WORDS))
     threads, phases = WARP + 2, random.choice((1, 2, 2, 3))
     if random.random() < 0.6:
