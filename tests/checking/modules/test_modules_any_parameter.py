@@ -197,9 +197,9 @@ NOTHING_COPIED = """.version 8.7
 ld.param.u32 %r0, [n];
 ld.param.u64 %a1, [data];
 mbarrier.init.shared.b64 [full], 1;
-mul.wide.u32 %a2, %r0, 4;
+mul.wide.u32 %a2, %r0, 2;
 add.u64 %a3, %a1, %a2;
-shr.u32 %r1, %r0, 6;
+shr.u32 %r1, %r0, 3;
 mov.u32 %r2, 0;
 L: setp.ge.u32 %p, %r2, %r1;
 @%p bra E;

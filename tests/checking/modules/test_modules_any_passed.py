@@ -10,8 +10,8 @@ import pytest
 
 from tests.fuzz.passed_rounds import LATE, WARP, WORDS, Code, Comparison, Line, Plan, compare, generate, judge
 
-SEEDS = 481
-PER_TEST = 4
+SEEDS = 289
+PER_TEST = 3
 BARRIER = Line("barrier")
 FIRST = (0,) * WORDS
 COUNT = (

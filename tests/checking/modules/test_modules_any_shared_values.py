@@ -76,7 +76,6 @@ SHARED = (
 LATE_LANES = {
     "from a round on": "setp.ge.u32 %p, %r2, 300;\nselp.u32 %r5, %r1, 0, %p;\nst.shared.u32 [sh], %r5;",
     "from a number on": "mul.lo.u32 %r5, %r1, %r0;\nshr.u32 %r5, %r5, 13;\nst.shared.u32 [sh], %r5;",
-    "vectors": "setp.ge.u32 %p, %r0, 300;\nselp.u32 %r5, %r1, 0, %p;\nst.shared.v2.u32 [sh], {%r2, %r5};",
 }
 
 
