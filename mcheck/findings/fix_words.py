@@ -213,7 +213,7 @@ def _await(step: Await) -> Phrase:
         named = [_phase(phase.number or 0, phase.bar) for phase in step.phases]
         goal = say("{}, which the operation at {} completes,", join(named, " and "), signal)
     elif step.mbarrier:
-        goal = say("the phase of the mbarrier that {} signals", signal)
+        goal = say("{} that {} signals", Code("the phase of the mbarrier"), signal)
     else:
         goal = say("the completion of {}", signal)
     if step.far:

@@ -168,7 +168,8 @@ def headline(result: Result) -> str:
         return "clean"
     if result.verdict is not Verdict.FINDING or result.all_ignored:
         return result.headline
-    first = next((f for f in result.findings if f.severity == "error"), None)
+    bugs = [result.findings[bug.members[0]] for bug in causes(group_findings(result.findings))]
+    first = next((f for f in bugs if f.severity == "error"), None)
     return (first or next(filter(is_decisive, result.findings), result.findings[0])).kind
 
 

@@ -23,7 +23,7 @@ from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
 from mcheck.report.evidence import find_evidence
 from mcheck.report.excerpts import Mark, excerpt
-from mcheck.report.language_words import Vocabulary, language_of
+from mcheck.report.language_words import Vocabulary, language_of, library_of
 from mcheck.report.lines import Line
 from mcheck.report.sentences import label, sentence, thing_name, value_use
 from mcheck.report.source_text import Depth, depth_of, places_shown, primary_place
@@ -274,7 +274,7 @@ class _Lines:
         taken = {(span.path, span.line) for span in self._shown if span is not None}
         if place is None or (place.path, place.line) in taken:
             return None
-        return Mark(place, plain(wait.does))
+        return Mark(place, self.render(wait.does))
 
     def _place(self, line: int) -> Span | None:
         if line in self._known:
@@ -307,7 +307,8 @@ class _Lines:
     def fix(self) -> str:
         """The fixes without details of the execution, in the words of the language as well."""
         ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
-        words = Vocabulary(language_of(self._finding, self._texts), one_cta=len(ctas) < 2)
+        language = language_of(self._finding, self._texts)
+        words = Vocabulary(language, library_of(self._finding), one_cta=len(ctas) < 2)
         said = (each for fix in self._finding.fixes for each in tell_fix(fix))
         kept: list[str] = []
         size = 0

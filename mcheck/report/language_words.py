@@ -1,6 +1,7 @@
 """PTX instructions in the words of the languages that are compiled to PTX.
 
-``WORDS`` has a row for each instruction; ``{n}`` is its number. A language without a word for it leaves the PTX.
+``WORDS`` has a row for each instruction; ``{n}`` is its number. A language without a word for it leaves the PTX. Where
+an access was inlined from a library of CUDA C++ (``library_of``), its words come before those of the language.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
 
 CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".h", ".hh", ".hpp", ".inl", ".cpp", ".cc"})
+LIBRARIES = (
+    ("pipeline", re.compile(r"/cuda/pipeline$")),
+    ("barrier", re.compile(r"/cuda/(?:__barrier/|barrier$)|memcpy_async_barrier")),
+    ("groups", re.compile(r"/cooperative_groups/")),
+)
+"""Libraries of CUDA C++ as fields of ``Word``, and the paths of their headers. The first one counts."""
 CUDA_HEADERS = (("__pipeline_", "cuda_pipeline"), ("cuda::ptx::", "cuda/ptx"))
 """What the words of CUDA C++ that a header declares begin with, and what its name contains."""
 
@@ -31,6 +38,9 @@ class Word:
     triton: str = ""
     cute: str = ""
     tilelang: str = ""
+    pipeline: str = ""
+    barrier: str = ""
+    groups: str = ""
 
 
 _GROUP = r"(?P<n>\d+)"
@@ -58,6 +68,12 @@ WORDS = (
         cute="cute.arch.sync_threads()",
         tilelang="T.sync_threads()",
     ),
+    Word(ptx=r"the phase of the mbarrier", pipeline="consumer_wait()", barrier="wait()"),
+    Word(
+        ptx=r"a release that the issuing thread acquires",
+        pipeline="consumer_release()` before its `producer_acquire()",
+        barrier="arrive()` before its `wait()",
+    ),
     Word(
         ptx=r"barrier\.cluster\.arrive and barrier\.cluster\.wait",
         cuda="cluster.sync()",
@@ -71,6 +87,8 @@ WORDS = (
         gluon="async_copy.wait_group({n})",
         cute="cute.arch.cp_async_wait_group({n})",
         tilelang="T.ptx_wait_group({n})",
+        pipeline="consumer_wait()` or `cuda::pipeline_consumer_wait_prior<{n}>(pipe)",
+        groups="cooperative_groups::wait_prior<{n}>(group)",
     ),
     Word(
         ptx=r"cp\.async\.wait_all",
@@ -79,6 +97,8 @@ WORDS = (
         gluon="async_copy.wait_group(0)",
         cute="cute.arch.cp_async_wait_group(0)",
         tilelang="T.ptx_wait_group(0)",
+        pipeline="consumer_wait()` or `cuda::pipeline_consumer_wait_prior<0>(pipe)",
+        groups="cooperative_groups::wait(group)",
     ),
     Word(
         ptx=r"cp\.async\.commit_group",
@@ -87,6 +107,7 @@ WORDS = (
         gluon="async_copy.commit_group()",
         cute="cute.arch.cp_async_commit_group()",
         tilelang="T.ptx_commit_group()",
+        pipeline="producer_commit()",
     ),
     Word(
         ptx=rf"cp\.async\.bulk\.wait_group\.read {_GROUP}",
@@ -185,12 +206,20 @@ def language_of(finding: Finding, texts: SourceText) -> str:
     return ""
 
 
+def library_of(finding: Finding) -> str:
+    """The library that accesses of a finding were inlined from, as a field of ``Word``; empty if there is none."""
+    chains = (*(access.source for access in finding.accesses), *(line.source for line in finding.lines))
+    paths = {span.path for chain in chains for span in chain}
+    return next((name for name, path in LIBRARIES if any(map(path.search, paths))), "")
+
+
 class Vocabulary:
     """The words of a language, each told once in a text, behind the first mention of its instruction."""
 
-    def __init__(self, language: str, *, one_cta: bool = True) -> None:
+    def __init__(self, language: str, library: str = "", *, one_cta: bool = True) -> None:
         """``one_cta``: the text is about threads of one CTA."""
-        found = ((word, _name(word, language)) for word in WORDS if one_cta or not word.one_cta)
+        said = (language, library) if language in ("cuda", "cutlass") else (language,)
+        found = ((word, _name(word, *said)) for word in WORDS if one_cta or not word.one_cta)
         self._left = [(word, name) for word, name in found if name]
 
     def name(self, code: str) -> str:
@@ -219,10 +248,14 @@ def find_word(code: str, language: str) -> str:
     return ""
 
 
-def _name(word: Word, language: str) -> str:
+def _name(word: Word, language: str, library: str = "") -> str:
     if not language:
         return ""
-    return str(getattr(word, language)) or (word.cuda if language == "cutlass" else "")
+    return (
+        (str(getattr(word, library)) if library else "")
+        or str(getattr(word, language))
+        or (word.cuda if language == "cutlass" else "")
+    )
 
 
 def is_declared(word: str, text: str) -> bool:

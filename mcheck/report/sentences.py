@@ -188,6 +188,8 @@ def label(finding: Finding, k: int) -> str:
     if k and access.access == "read" and finding.code == "RACE003" and operation(finding.accesses[0]):
         what = "data of the later copy in" if overwritten_while_read(finding) else "old data of"
         return f"{who} may read {what} {where}"
+    if k == 0 and reads_before_first_fill(finding):
+        return f"{who} may read what was in {where} before the copy"
     return f"{who} {does} {where}"
 
 

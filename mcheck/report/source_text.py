@@ -14,6 +14,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
+from mcheck.findings.groups import reads_before_first_fill
 
 _HEAD = re.compile(r"\s*(?:def\b|@)")
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__)\b")
@@ -64,9 +65,11 @@ def places_shown(finding: Finding, texts: SourceText) -> list[Span | None]:
 
 def primary_place(finding: Finding, shown: Sequence[Span | None]) -> Span | None:
     """Where to look first, of the places shown of its accesses, in reports of every format: at the access that comes
-    too early, the second of two; of threads that wait forever at the first.
+    too early, the second of two, or the read that does not wait for its copy; of threads that wait forever, at the
+    first.
     """
-    order = shown if finding.kind == "deadlock" else [*reversed(shown[:2]), *shown[2:]]
+    in_order = finding.kind == "deadlock" or reads_before_first_fill(finding)
+    order = shown if in_order else [*reversed(shown[:2]), *shown[2:]]
     return next((span for span in order if span is not None), None)
 
 

@@ -85,3 +85,36 @@ def test_accesses_by_two_addresses_lack_the_fence_of_aliases(engine: str) -> Non
     line = OTHER.splitlines()[3]
     fence = f"{line}\n fence.proxy.alias   |                                 ;"
     assert found(OTHER.replace(line, fence), engine) == []
+
+
+CP_ASYNC_RING = """PTX cp-async-ring
+{ .shared .align 8 .b64 full[2]; .global .align 16 .b8 src[64]; .shared .align 16 .b8 buf[2][16]; }
+producer@cta 0, warp 0, lane 0 {
+  for s in 0..2 { mbarrier.init.shared::cta.b64 [full[s]], 1; }
+  bar.sync 0;
+  for k in 0..2 {
+    cp.async.cg.shared.global [buf[k]], [src + 16*k], 16;
+    cp.async.mbarrier.arrive.noinc.shared::cta.b64 [full[k]];
+  }
+}
+consumer@cta 0, warp 1, lane 0 {
+  bar.sync 0;
+  for k in 0..2 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k]], 0;
+    ld.shared.u32 r0, [buf[k]];
+  }
+}
+"""
+
+
+def test_a_cp_async_that_signals_an_mbarrier_is_waited_for_there_and_not_by_its_group() -> None:
+    assert not found(CP_ASYNC_RING, "protocol")
+    nobody = CP_ASYNC_RING.replace("    await mbarrier.try_wait.parity.shared::cta.b64 [full[k]], 0;\n", "")
+    for finding in found(nobody, "protocol"):
+        assert finding.missing.startswith("Wait for the phase of the mbarrier that line 8 signals before line 14")
+
+
+def test_a_wait_for_another_stage_is_named() -> None:
+    (finding,) = found(CP_ASYNC_RING.replace("[full[k]], 0", "[full[0]], 0"), "protocol")
+    assert finding.missing.startswith("Wait for the phase of the mbarrier that line 8 signals before line 15")
+    assert "The wait at line 14 is for full[0]@0, and line 8 signals full[1]@0" in finding.missing

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.modules import Case, cases
+from mcheck.base.errors import Span
 from mcheck.base.phrase import Lack, Site, Sites, join, say
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
@@ -25,7 +26,7 @@ from mcheck.frontend.ptx import launch_reader
 from mcheck.report import checked
 from mcheck.report.evidence import MEASURED
 from mcheck.report.finding import MOST_LINES
-from mcheck.report.language_words import Vocabulary
+from mcheck.report.language_words import Vocabulary, library_of
 from mcheck.report.lines import plain
 
 ROOT = Path(__file__).parents[2]
@@ -218,6 +219,35 @@ def test_fixes_in_the_words_of_the_language(language: str, code: str, word: str)
     assert words.name(code) == code  # it has been told
     assert Vocabulary(language).annotate(f"execute {code} after it") == f"execute {code} (`{word}`) after it"
     assert Vocabulary("").name(code) == code
+
+
+@pytest.mark.parametrize(
+    ("library", "code", "word"),
+    [
+        ("pipeline", "the phase of the mbarrier", "consumer_wait()"),
+        ("barrier", "the phase of the mbarrier", "wait()"),
+        ("groups", "cp.async.wait_all", "cooperative_groups::wait(group)"),
+        ("pipeline", "cp.async.commit_group", "producer_commit()"),
+        ("barrier", "bar.sync 0", "__syncthreads()"),
+    ],
+)
+def test_words_of_a_library_come_before_those_of_the_language(library: str, code: str, word: str) -> None:
+    assert Vocabulary("cuda", library).name(code) == f"{code} (`{word}`)"
+    assert Vocabulary("gluon", library).name(code) == Vocabulary("gluon").name(code)
+
+
+@pytest.mark.parametrize(
+    ("path", "library"),
+    [
+        ("/usr/local/cuda/include/cccl/cuda/pipeline", "pipeline"),
+        ("/usr/local/cuda/include/cccl/cuda/__barrier/barrier_block_scope.h", "barrier"),
+        ("/usr/local/cuda/include/cooperative_groups/details/async.h", "groups"),
+        ("/home/user/cuda/pipeline.cu", ""),
+    ],
+)
+def test_the_library_is_that_of_the_inlined_functions(path: str, library: str) -> None:
+    access = Access(thread="warp0", instruction="ld.shared.u32 %r1, [%r2]", source=(Span(path, 1, 1),))
+    assert library_of(replace(answer("cuda/bulk_store no-proxy-fence").findings[0], accesses=(access,))) == library
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from mcheck.answers.advice.async_groups import (
     wait_for_completion,
     wait_of_group,
 )
+from mcheck.answers.advice.completion_signals import explain_wait_for_other_stage, signalling_operation
 from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
@@ -78,7 +79,9 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
         )
     if isinstance(wait, Insert):
         return _suggest_group_wait(g, wait)
-    return Fix((replace(wait, before=second, or_other=not wait.far),))
+    fix = Fix((replace(wait, before=second, or_other=not wait.far),))
+    signal = signalling_operation(g, old)
+    return fix if signal is None else fix.noted(explain_wait_for_other_stage(g, new, signal))
 
 
 def _is_filled(g: ExecutionGraph) -> bool:
@@ -109,16 +112,16 @@ def suggest_wait_for_first_fill(g: ExecutionGraph) -> Fix | None:
     unless the thread that issues the copy executes it only behind that. ``None`` if something else filled the bytes.
     """
     old, new = g.old, g.new
-    bar = getattr(new.op, "mbar", None)
-    if not new.write or bar is None:
+    signal = signalling_operation(g, new)
+    if not new.write or signal is None:
         return None
     if old.write and not _is_executed_after_issue(g):
         return None
     if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
         return None
-    first, second = site_of(old.op), site_of(new.op)
+    first, second, bar = site_of(old.op), site_of(new.op), ops.mbarrier_of(signal)
     nobody = isinstance(bar, Const) and is_unheard(g, bar.value)
-    wait = Await(signal=second, before=first, or_other=True, first=not old.write, nobody=nobody)
+    wait = Await(signal=site_of(signal), before=first, or_other=True, first=not old.write, nobody=nobody)
     return Fix((wait,), instead=None if old.write else _or_before(first, second, fence=old.proxy != new.proxy))
 
 
@@ -184,6 +187,8 @@ def _completion_mechanism(g: ExecutionGraph) -> Insert | Await:
         cta = g.place(g.new.agent).cta
         far = any(s.cta is not None and s.cta != cta for s in signals)  # only the owner's may wait (9.7.13.15.16)
         return Await(signal=site_of(op), phases=tuple(Phase(s.bar, s.phase) for s in signals), far=far)
+    if (signal := signalling_operation(g, g.old)) is not None and signal is not op:
+        return Await(signal=site_of(signal))
     wait = wait_for_completion(op, write=g.old.is_modification, later=None if find_commit(g) is None else 0)
     return wait or Await(signal=site_of(op), mbarrier=getattr(op, "mbar", None) is not None)
 

@@ -113,6 +113,15 @@ BEYOND = {
             f"st.global.u32 [d], 2; {WAIT} [a], 0; {STORE} [x], 1;"
         ),
     ),
+    "load-buffering-behind-a-barrier": (
+        f"{STORE} [x], 0; bar.sync 0; {LOAD} r0, [x]; {STORE} [y], 1; {racing(1)}",
+        f"bar.sync 0; {LOAD} r0, [y]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-across-one-of-two-barriers": (
+        f"{LOAD} r0, [x]; bar.sync 1, 64; {STORE} [y], 1; {racing(1)}",
+        f"bar.sync 1, 64; {LOAD} r0, [y]; {STORE} [z], r0;",
+        f"{LOAD} r0, [z]; {STORE} [x], 1; {racing(2)}",
+    ),
     "2+2W": (
         f"{STORE} [x], 1; {STORE} [y], 2; {LOAD} r0, [y]; {racing(1)}",
         f"{STORE} [y], 1; {STORE} [x], 2; {LOAD} r0, [x]; {racing(2)}",
@@ -144,6 +153,18 @@ WITHIN = {
     "store-buffering-fenced": (
         f"{STORE} [x], 1; fence.sc.gpu; {LOAD} r1, [y]; if (r1 == 0) {{ st.global.u32 [d], 1; }}",
         f"{STORE} [y], 1; fence.sc.gpu; {LOAD} r1, [x]; if (r1 == 0) {{ st.global.u32 [d], 2; }}",
+    ),
+    "load-buffering-across-a-barrier": (
+        f"{LOAD} r0, [x]; bar.sync 0; {STORE} [y], 1; {racing(1)}",
+        f"{LOAD} r0, [y]; bar.sync 0; {STORE} [x], 1; {racing(2)}",
+    ),
+    "S-across-a-barrier": (
+        f"{STORE} [x], 2; bar.sync 0; {STORE} [y], 1; st.release.gpu.global.u32 [f], 1;",
+        (
+            f"bar.sync 0; {LOAD} r0, [y]; {STORE} [x], 1; await ld.acquire.gpu.global.u32 r2, [f] == 1; "
+            f"{LOAD} r1, [x]; if (r0 == 1) {{ if (r1 == 2) {{ st.global.u32 [d], 1; }} }}"
+        ),
+        "bar.sync 0; st.global.u32 [d], 3;",
     ),
     "one-word": (
         f"{STORE} [x], 1;",

@@ -8,7 +8,8 @@ of which it enters at one access and leaves at a later one, a *passage* here. Th
 
 * if it is made of reads-from alone, and each passage is a dependency or each of these synchronises;
 * if it has one coherence edge, and each reads-from synchronises;
-* if each passage has a fence.sc of a sufficient scope.
+* if each passage has a fence.sc of a sufficient scope;
+* if an edge leads back across a barrier that all threads of the CTA execute (``joint_barriers``).
 
 Any other cycle is assumed to be possible. Only cycles whose reads decide something count, and coherence counts on words
 that such a read observes. What blocks (an awaited value, a wait for a phase) is a dependency for everything that
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mcheck.cat.algebra.tape import Tape
+from mcheck.engines.protocol.analysis.joint_barriers import find_joint_barriers
 from mcheck.engines.protocol.analysis.lane_groups import Partition
 from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_coherence, has_equivalent_orders
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll, is_spin_loop
@@ -47,6 +49,9 @@ from mcheck.ir.scopes import scopes_are_mutual
 
 REASON = "strong accesses may be reordered in ways that no interleaving shows (load buffering, 2+2W)"
 
+_MANY = 1 << 30
+"""More than there are barriers."""
+
 MAX_STEPS = 20_000
 """Parts of cycles that are examined."""
 
@@ -57,7 +62,8 @@ class Passage:
 
     ``reads``: it enters at a read, else at a store; ``acquires`` and ``releases``: the scope at which the entry and the
     exit synchronise, if they do; ``depends``: the exit depends on what the entry reads; ``fenced``: the scope of a
-    fence.sc in between.
+    fence.sc in between. ``enters`` and ``leaves``: how many joint barriers of the CTA stand before the entry and the
+    exit, at most and at least.
     """
 
     place: Placement
@@ -68,6 +74,8 @@ class Passage:
     fenced: str | None = None
     exit: int = ANY_WORD
     releases: str | None = None
+    enters: int = _MANY
+    leaves: int = 0
 
 
 @dataclass(slots=True)
@@ -110,8 +118,9 @@ def find_non_interleaving(
     if not looked_at or not (ordered or _may_have_cycle(threads, needed, looked_at)):
         return None
     found: dict[Passage, set[int]] = {}
+    joint = find_joint_barriers(program) if has_equivalent_orders(tape) else {}
     for k, (thread, many) in enumerate(threads):
-        for passage in _find_passages(thread, needed[thread.index], looked_at):
+        for passage in _find_passages(thread, needed[thread.index], looked_at, joint.get(thread.index, ())):
             found.setdefault(passage, set()).update((k, -1 - k) if many > 1 else (k,))
     return REASON if _has_possible_cycle(found, tape) else None
 
@@ -177,8 +186,10 @@ def unroll_loops_twice(thread: Thread) -> Iterator[int]:
         pc += 1
 
 
-def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> set[Passage]:
-    """Return the passages of a thread, each once."""
+def _find_passages(
+    thread: Thread, needed: frozenset[str], looked_at: set[int], joint: tuple[int, ...] = ()
+) -> set[Passage]:
+    """Return the passages of a thread, each once; ``joint`` are the places of joint barriers in its code."""
     cta = thread.place.cta
     place = (cta.gpu, cta.cluster, cta.number)
     found: set[Passage] = set()
@@ -197,13 +208,16 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
         defined, used = defined_and_used(op)
         entries = [_advance_entry(e, op, defined, used) for e in open_.values()]
         written = written_words(op)
+        plain = isinstance(inner, ops.ScalarAccess) and inner.multimem is None
+        passed = sum(1 for at in joint if at < pc)
+        enters, leaves = (passed, passed) if plain else (_MANY, 0)
         for word in written:
             sem = getattr(inner, "sem", "relaxed")
             mine = getattr(inner, "scope", None) if sem in ("release", "acq_rel") else None
             for e in entries:
                 depends = e.passage.depends or (e.passage.reads and bool(e.tainted & used))
                 released = mine or e.released
-                found.add(replace(e.passage, exit=word, releases=released, depends=depends))
+                found.add(replace(e.passage, exit=word, releases=released, depends=depends, leaves=leaves))
         meeting = _find_meeting(inner, thread)
         if meeting is not None and meeting.arrives:
             found.update(replace(e.passage, exit=meeting.word, releases=None) for e in entries)
@@ -213,7 +227,9 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
         if looked is not None:
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
             known = frozenset(defined | defined_and_used(inner)[0])
-            entries += [_OpenEntry(Passage(place, word, True, acquires, looked[1]), known) for word in looked[0]]
+            entries += [
+                _OpenEntry(Passage(place, word, True, acquires, looked[1], enters=enters), known) for word in looked[0]
+            ]
         elif isinstance(inner, ops.ScalarWrite):
             # What an atomic returns decides nothing, but that it reads what comes right before it does (8.10.3).
             reads = isinstance(inner, ops.ScalarRead)
@@ -221,7 +237,7 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
                 inner.scope if inner.sem in ("acquire", "acq_rel") and not getattr(inner, "is_red", False) else None
             )
             entries += [
-                _OpenEntry(Passage(place, word, reads, acquires, False), frozenset())
+                _OpenEntry(Passage(place, word, reads, acquires, False, enters=enters), frozenset())
                 for word in written
                 if may_contain(word, looked_at)
             ]
@@ -273,9 +289,26 @@ def _has_possible_cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
     after: dict[Passage, list[Passage]] = {}
     for a, threads in found.items():
         words = list(into) if a.exit == ANY_WORD else [a.exit, ANY_WORD]
-        after[a] = [b for word in words for b in into.get(word, ()) if len(threads | found[b]) > 1]
-    search = _CycleSearch(found, after, {p: k for k, p in enumerate(found)}, tape)
-    return any(search.can_close(p, [p], {thread}) for p, threads in found.items() for thread in threads)
+        after[a] = [
+            b
+            for word in words
+            for b in into.get(word, ())
+            if len(threads | found[b]) > 1 and not (a.place == b.place and a.leaves > b.enters)
+        ]
+    ranked = sorted(found, key=lambda p: p.reads and p.depends)  # a cycle of dependencies alone is forbidden
+    search = _CycleSearch(found, after, {p: k for k, p in enumerate(ranked)}, tape)
+    starts = (p for p in ranked if not (p.reads and p.depends) and _may_return(p, after))
+    return any(search.can_close(p, [p], {thread}) for p in starts for thread in found[p])
+
+
+def _may_return(start: Passage, after: dict[Passage, list[Passage]]) -> bool:
+    """Return whether the successors lead from a passage to itself."""
+    reached, left = set(after[start]), [*after[start]]
+    while left and start not in reached:
+        fresh = set(after[left.pop()]) - reached
+        reached |= fresh
+        left += fresh
+    return start in reached
 
 
 @dataclass(slots=True)
