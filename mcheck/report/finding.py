@@ -7,13 +7,14 @@ findings it stands for, the rule. The schedule and the instructions are for thos
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Aside, Code, OnlyIf, Part, Phrase, Site, Sites, Thing, plain
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
+from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import IdleWait
 from mcheck.findings.fix_words import tell as tell_fix
@@ -217,7 +218,9 @@ def _notes(bug: Bug, told: _Lines, *, in_one: bool = False) -> Iterator[tuple[st
     if bug.stands_for:
         yield "places", f"{bug.stands_for}{f'; {effects}' if in_one else ''}: --all shows each"
     if found.section:
-        yield "rule", f"{found.spec.document}, {found.spec.section}; mcheck explain {found.code}"
+        lowered = catalogue.get(found.code).permissive if found.severity == "error" else None
+        profile = f"; {lowered} under --profile permissive" if lowered else ""
+        yield "rule", f"{found.spec.document}, {found.spec.section}{profile}; mcheck explain {found.code}"
 
 
 _REGISTER = re.compile(r"%\w+")
@@ -231,7 +234,8 @@ class _Lines:
         self._texts = texts
         self._shown = shown
         self._depth = depth_of([access.source for access in finding.accesses], texts)
-        self._known = dict(_places_of(finding.lines, self._depth, texts))
+        own = {_chain(access.source): span for access, span in zip(finding.accesses, shown, strict=True)}
+        self._known = dict(_places_of(finding.lines, self._depth, texts, own))
         self._path = next((access.path for access in finding.accesses if access.path), None)
         self._compiled = any(access.source for access in finding.accesses)
         self.primary = primary_place(finding, shown)
@@ -260,9 +264,13 @@ class _Lines:
 
     def _label(self, k: int, span: Span) -> str:
         """What is said at a place, with the line of the call that it is inside of."""
-        called = self._depth.call(self._finding.accesses[k].source, self._texts)
+        return label(self._finding, k) + self._call_of(self._finding.accesses[k].source, span)
+
+    def _call_of(self, chain: Sequence[Span], span: Span) -> str:
+        """The line of the call that a place is inside of, as the end of its label."""
+        called = self._depth.call(chain, self._texts)
         within = called is not None and (called.path, called.line) != (span.path, span.line)
-        return label(self._finding, k) + (f", called at line {called.line}" if called and within else "")
+        return f", called at line {called.line}" if called and within else ""
 
     def _wait(self) -> Mark | None:
         """The wait that does not suffice, with what it does."""
@@ -274,7 +282,8 @@ class _Lines:
         taken = {(span.path, span.line) for span in self._shown if span is not None}
         if place is None or (place.path, place.line) in taken:
             return None
-        return Mark(place, self.render(wait.does))
+        chain = next((one.source for one in self._finding.lines if one.line == wait.at.line), ())
+        return Mark(place, self.render(wait.does) + self._call_of(chain, place))
 
     def _place(self, line: int) -> Span | None:
         if line in self._known:
@@ -340,18 +349,26 @@ class _Lines:
         return plain((part,))
 
 
-def _places_of(compiled: Sequence[CompiledLine], depth: Depth, texts: SourceText) -> Iterator[tuple[int, Span | None]]:
-    """The places of lines of a module; of several that one call contains, those inside of it if its file has them."""
+def _places_of(
+    compiled: Sequence[CompiledLine], depth: Depth, texts: SourceText, shown: Mapping[object, Span | None]
+) -> Iterator[tuple[int, Span | None]]:
+    """The places of lines of a module: of an access where it is ``shown``; of several other lines that one call
+    contains, those inside of it if its file has them.
+    """
     calls: dict[tuple[str, int] | None, list[CompiledLine]] = {}
     for one in compiled:
-        place = depth.place(one.source, texts)
+        place = depth.call(one.source, texts)
         calls.setdefault(None if place is None else (place.path, place.line), []).append(one)
     for call, within in calls.items():
         own = [one.source[: len(one.source) - depth.shared] for one in within]
         inside = [depth_of(own, texts).place(chain, texts) for chain in own]
         if call is None or any(place is None or place.path != call[0] for place in inside):
             inside = [Depth().place(chain, texts) for chain in own]
-        yield from zip((one.line for one in within), inside, strict=True)
+        yield from ((one.line, shown.get(_chain(one.source), place)) for one, place in zip(within, inside, strict=True))
+
+
+def _chain(source: Sequence[Span]) -> tuple[tuple[str, int], ...]:
+    return tuple((span.path, span.line) for span in source)
 
 
 def _details(finding: Finding, source: str, style: str, most: int | None, width: int | None) -> Iterator[Line]:

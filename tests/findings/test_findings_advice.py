@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -118,3 +119,9 @@ def test_a_wait_for_another_stage_is_named() -> None:
     (finding,) = found(CP_ASYNC_RING.replace("[full[k]], 0", "[full[0]], 0"), "protocol")
     assert finding.missing.startswith("Wait for the phase of the mbarrier that line 8 signals before line 15")
     assert "The wait at line 14 is for full[0]@0, and line 8 signals full[1]@0" in finding.missing
+
+
+def test_a_wait_that_orders_in_time_alone_is_named_where_a_proxy_fence_is_missing() -> None:
+    text = (Path(__file__).parents[2] / "litmus/bulk/bulk-ring-one-slot-no-fence.litmus").read_text("utf-8")
+    (finding,) = (f for f in found(text, "protocol") if f.code == "RACE006")
+    assert "The wait at line 13 comes after the read in time, but orders nothing between proxies" in finding.missing

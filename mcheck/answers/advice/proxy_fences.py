@@ -10,7 +10,7 @@ from mcheck.answers.advice.scope_mismatch import narrowest_common_scope, scope_o
 from mcheck.base.phrase import Code, Phrase, Site, capital, join, say
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
-from mcheck.findings.fix import Change, Condition, Fix, Given, Insert, Note, Point, Property, advise
+from mcheck.findings.fix import Change, Condition, Fix, Given, IdleWait, Insert, Note, Point, Property, advise
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -86,6 +86,19 @@ def explain_idle_proxy_fences(g: ExecutionGraph) -> Note | None:
             remarks.append(say("the fence.proxy.async at {} comes before {}", fence, site_of(g.old.op)))
     said = list(dict.fromkeys(remarks))[:2]
     return Note(capital(join(said, "; ", "; "))) if said else None
+
+
+def explain_wait_without_fence(g: ExecutionGraph) -> IdleWait | None:
+    """That a wait of the thread that issues the later access, a copy, comes after the earlier one in time alone."""
+    old, new = g.old, g.new
+    if not new.asynchronous or old.agent == new.agent:
+        return None
+    waits = (e for e in g.own_steps(new.agent) if e.step < new.step and e.time[old.agent] >= old.step)
+    wait = next((e.op for e in waits if isinstance(ops.performed_operation(e.op), ops.MbarrierWait)), None)
+    if wait is None:
+        return None
+    kind = "write" if old.write else "read"
+    return IdleWait(site_of(wait), (f"comes after the {kind} in time, but orders nothing between proxies",))
 
 
 def _covers_space(op: ops.ProxyFence, space: str) -> bool:

@@ -16,6 +16,7 @@ from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
 from mcheck.answers.advice.proxy_fences import (
     explain_idle_proxy_fences,
+    explain_wait_without_fence,
     suggest_alias_fence,
     suggest_fence_after_wait,
     suggest_proxy_fence,
@@ -75,7 +76,7 @@ def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> Fix:
         return part
     fix = _suggest_fix(g, code)
     if code in NEEDS_FENCE:
-        fix = fix.noted(explain_idle_proxy_fences(g))
+        fix = fix.noted(explain_idle_proxy_fences(g), explain_wait_without_fence(g))
     if code == "RACE003" and classify_stage_read(g) is not ReadPhase.NEXT:
         fix = fix.noted(explain_insufficient_wait(g))
     apart = g.old.agent != g.new.agent and not g.old.asynchronous
