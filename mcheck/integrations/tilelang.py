@@ -3,9 +3,9 @@
     kernel = compile_kernel(product(512, 512, 512), "sm_90a")
     answer = mcheck.ptx.check(kernel.ptx, kernel.launch)
 
-Findings are at lines of the Python source for the statements whose spans TileLang keeps to the end (releases with
-``tl.emit_line_directives``), and at lines of the generated CUDA C++ for all others, such as copies in a pipeline and
-macros of TileLang's like ``T.gemm``.
+Findings are at lines of the Python source in releases with ``tl.emit_line_directives``: those of the spans that
+TileLang keeps to the end, or of the calls and loops that ``tilelang_lines`` recognises; else at lines of the generated
+CUDA C++.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from mcheck.base.errors import InputError
 from mcheck.integrations.arguments import Json
 from mcheck.integrations.recording.launches import Pointer, Pointers
+from mcheck.integrations.tilelang_lines import with_python_lines
 
 # CUtensorMapDataType and CUtensorMapSwizzle of the driver's API, by number.
 _ELEMENT_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz")
@@ -73,12 +75,19 @@ def compile_kernel(
     with tvm.transform.PassContext(opt_level=3, config=configs), target:
         function = _function(program, arguments)
         artifact = lower(function, target=target, enable_device_compile=False)
-    generated = "generated.cu" if folder is None else str(Path(folder).resolve() / "generated.cu")
     home = Path(tilelang.__file__).parent
-    source = confine_lines(artifact.kernel_source, generated, str(home))
+    source = with_python_lines(artifact.kernel_source, str(home))
+    name = _file_name(_choose(artifact.device_mod, entry), source, arch)
+    generated = f"{name}.cu" if folder is None else str(Path(folder).resolve() / f"{name}.cu")
+    source = confine_lines(source, generated, str(home))
     flags = _option(program, "compile_flags") or []
     ptx = _compile(source, arch, flags.split() if isinstance(flags, str) else flags, home)
-    return _written(_described(artifact, function, entry, sizes or {}, ptx, source), folder)
+    return _written(_described(artifact, function, entry, sizes or {}, ptx, source), folder, name)
+
+
+def _file_name(function: Any, source: str, arch: str) -> str:
+    """The name of the files of a kernel: its own, and what keeps it apart from others of that name."""
+    return f"{dict(function.attrs)['global_symbol']}-{sha256(f'{arch} {source}'.encode()).hexdigest()[:8]}"
 
 
 def _option(program: Any, name: str) -> Any:
@@ -119,16 +128,16 @@ def _compile(source: str, arch: str, flags: Sequence[str], home: Path) -> str:
     return name_parameters(ptx, [source])
 
 
-def _written(kernel: Kernel, folder: str | os.PathLike[str] | None) -> Kernel:
+def _written(kernel: Kernel, folder: str | os.PathLike[str] | None, name: str) -> Kernel:
     """The kernel, with its files if they have a folder."""
     if folder is None:
         return kernel
     made = Path(folder)
     made.mkdir(parents=True, exist_ok=True)
-    path = made / f"{kernel.launch['entry']}.ptx"
+    path = made / f"{name}.ptx"
     path.write_text(kernel.ptx, encoding="utf-8")
     path.with_suffix(".json").write_text(json.dumps(kernel.launch, indent=1) + "\n", encoding="utf-8")
-    (made / "generated.cu").write_text(kernel.source, encoding="utf-8")
+    path.with_suffix(".cu").write_text(kernel.source, encoding="utf-8")
     return replace(kernel, path=str(path))
 
 

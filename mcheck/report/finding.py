@@ -350,7 +350,10 @@ class _Lines:
 
 
 def _places_of(
-    compiled: Sequence[CompiledLine], depth: Depth, texts: SourceText, shown: Mapping[object, Span | None]
+    compiled: Sequence[CompiledLine],
+    depth: Depth,
+    texts: SourceText,
+    shown: Mapping[tuple[tuple[str, int], ...], Span | None],
 ) -> Iterator[tuple[int, Span | None]]:
     """The places of lines of a module: of an access where it is ``shown``; of several other lines that one call
     contains, those inside of it if its file has them.

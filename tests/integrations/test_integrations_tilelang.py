@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ from mcheck.integrations import tilelang
 from mcheck.integrations.recording.launches import Pointers
 from mcheck.integrations.testing import assert_clean, report
 from mcheck.integrations.tilelang import Kernel, compile_kernel, confine_lines, tensor_map
+from mcheck.integrations.tilelang_lines import with_python_lines
 from mcheck.ptx import check
 
 KERNELS = Path(__file__).parents[1] / "simt" / "corpus" / "tilelang" / "kernels.py"
@@ -62,6 +65,66 @@ def test_a_line_of_a_macro_of_the_library_is_none() -> None:
         '#line 7 "g.cu"',
         "d;",
     ]
+
+
+PRODUCT = """def make(n):
+    @T.prim_func
+    def main(left, right, result):
+        T.clear(total)
+        for step in T.Pipelined(n, num_stages=3):
+            T.copy(left[step], left_tile)
+            T.copy(right[step], right_tile)
+            T.gemm(left_tile, right_tile, total)
+        T.copy(total, result)
+"""
+GENERATED = """#line 4 "{path}"
+  clear(total);
+  for (int step_1 = 0; step_1 < n; ++step_1) {
+    mbarrier[step_1 % 3].wait(1);
+    if (elect()) {
+      tl::tma_load(right_desc, mbarrier[step_1 % 3], right_tile, step_1);
+    }
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      tl::wgmma_ss<64>(desc_a, desc_b, total);
+    }
+    tl::warpgroup_wait<0>();
+#line 8 "/lib/tilelang/macro.py"
+    tl::tma_load(desc, mbarrier[step_1 % 3], other, step_1);
+    __syncthreads();  // of the loop
+  }
+  tl::tma_store(result_desc, total);
+  __syncthreads();
+"""
+
+
+def test_lines_without_directives_are_those_of_calls_and_loops_with_the_names(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(PRODUCT, encoding="utf-8")
+    generated = GENERATED.replace("{path}", str(tmp_path / "kernel.py"))
+    lines = with_python_lines(generated, "/lib/tilelang").splitlines()
+    at = {text.strip(): before for before, text in pairwise(lines) if not text.startswith("#line")}
+    named = {text: re.findall(r"^#line (\d+)", before) for text, before in at.items()}
+    assert {text: int(found[0]) for text, found in named.items() if found} == {
+        "clear(total);": 4,
+        "for (int step_1 = 0; step_1 < n; ++step_1) {": 5,
+        "mbarrier[step_1 % 3].wait(1);": 5,
+        "if (elect()) {": 5,
+        "tl::tma_load(right_desc, mbarrier[step_1 % 3], right_tile, step_1);": 7,
+        "#pragma unroll": 5,
+        "for (int i = 0; i < 2; ++i) {": 5,
+        "tl::wgmma_ss<64>(desc_a, desc_b, total);": 8,
+        "tl::warpgroup_wait<0>();": 8,
+        "tl::tma_load(desc, mbarrier[step_1 % 3], other, step_1);": 5,  # both copies name the loop alone
+        "__syncthreads();  // of the loop": 5,
+        "tl::tma_store(result_desc, total);": 9,
+    }
+    assert lines[-1] == "  __syncthreads();"
+    assert not lines[-2].startswith("#line")
+
+
+def test_a_source_whose_kernel_cannot_be_read_keeps_its_lines() -> None:
+    generated = GENERATED.replace("{path}", "/nowhere/kernel.py")
+    assert with_python_lines(generated, "/lib/tilelang") == generated
 
 
 ARGUMENTS = (6, 2, SimpleNamespace(name="a"), 512, 256, 2, 1024, 64, 32, 1, 1, 0, 3, 2, 0)
@@ -165,7 +228,11 @@ def test_a_function_of_jit_is_compiled_with_its_options_into_a_folder(tmp_path: 
     kernel = compile_kernel(plain, "sm_90a", arguments=sizes, folder=tmp_path)
     assert kernel.path is not None
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cu", ".json", ".ptx"]
-    assert str(tmp_path / "generated.cu") in kernel.ptx
+    assert Path(kernel.path).with_suffix(".cu").read_text(encoding="utf-8") == kernel.source
+    other = compile_kernel(plain, "sm_90a", arguments={**sizes, "stages": 2}, folder=tmp_path)
+    assert other.path is not None
+    assert Path(other.path).stem.partition("-")[0] == Path(kernel.path).stem.partition("-")[0]
+    assert other.path != kernel.path
     assert assert_clean(kernel).path == kernel.path
     assert check(kernel.path).verdict == "proved"
     key = tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED

@@ -69,10 +69,14 @@ def find_repeated_wait(g: ExecutionGraph) -> RepeatedWait | None:
 
 
 def signalling_copy(g: ExecutionGraph) -> tuple[GraphAccess, GraphAccess, int] | None:
-    """The copy and the other access of a race of these two, and the address of the mbarrier that the copy signals."""
-    copy, access = (g.old, g.new) if g.old.asynchronous else (g.new, g.old)
+    """The copy and the other access of a race of these two, and the address of the mbarrier that the copy signals. The
+    other access may be a wgmma, whose thread waits before it issues it.
+    """
+    copy, access = (g.old, g.new) if getattr(g.old.op, "mbar", None) is not None else (g.new, g.old)
     signalled = getattr(copy.op, "mbar", None)
-    if access.asynchronous or not copy.asynchronous or not isinstance(signalled, Const):
+    if not copy.asynchronous or not isinstance(signalled, Const):
+        return None
+    if access.asynchronous and not isinstance(access.op, ops.Wgmma):
         return None
     return copy, access, signalled.value
 
