@@ -7,8 +7,14 @@ The module is what CuTe DSL leaves in its dump folder (docs/ptx-modules.md); it 
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from argparse import REMAINDER, ArgumentParser
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcheck.base.errors import InputError
@@ -83,3 +89,39 @@ def _parameter(value: Any) -> Json:
     if isinstance(value, bool):
         return int(value)
     return value if isinstance(value, int | float | dict) else buffer(value)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a program in CuTe DSL without a GPU and checks each launch that it makes, as ``mcheck check`` does.
+
+    Exit status: that of ``mcheck check`` about the modules; 2 if there is nothing to check.
+    """
+    from mcheck.integrations.cute_recording import run_program
+
+    parser = ArgumentParser(prog="python -m mcheck.integrations.cute", description=main.__doc__)
+    parser.add_argument("--arch", default="sm_90a", help="the target (sm_90a)")
+    parser.add_argument("--keep", metavar="DIR", help="where modules and launches are written")
+    parser.add_argument("program", help="a program of Python")
+    parser.add_argument("arguments", nargs=REMAINDER, help="what it is called with")
+    asked = parser.parse_args(arguments)
+    with ExitStack() as stack:
+        folder = Path(asked.keep or stack.enter_context(TemporaryDirectory(prefix="mcheck-cute-")))
+        try:
+            recorder = run_program(asked.program, asked.arguments, folder, asked.arch)
+        except InputError as error:
+            sys.stderr.write(f"error: {error.message}\n")
+            return 2
+        if recorder.ended:
+            sys.stderr.write(f"warning: {recorder.ended}\n")
+        for problem in recorder.problems:
+            sys.stderr.write(f"error: not recorded: {problem}\n")
+        if not recorder.paths:
+            sys.stderr.write("error: the program has launched no kernel\n")
+            return 2
+        checked = [sys.executable, "-m", "mcheck", "check", *map(str, recorder.paths.values())]
+        done = subprocess.run(checked, check=False)
+        return 2 if recorder.problems else done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
