@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from mcheck.cat.ast import Model
     from mcheck.checking.policy.question import Question
     from mcheck.ir.program import Program
+
+
+LEAST = 0.05
+"""The seconds that a question gets if nothing is left of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +108,20 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
     """The comparison of one test; raises nothing."""
     from mcheck.checking.run.single import crash_error, format_located, load_program
 
+    started = monotonic()
+
+    def left() -> Settings:
+        """The settings with what is left of the limit, which is for the test and not for each question about it."""
+        if settings.timeout is None:
+            return settings
+        return replace(settings, timeout=max(settings.timeout - (monotonic() - started), LEAST))
+
     try:
         program = load_program(case.path)
         for name, model in zip(names, models, strict=True):
             if lacking := find_missing_rules(program, model):
                 return Comparison(path=case.path, name=program.name, silent=f"{name} has no rules for {lacking}")
-        answers = tuple(_ask(program, m, settings) for m in models)
+        answers = tuple(_ask(program, m, left()) for m in models)
     except Unsupported as error:
         return Comparison(path=case.path, name=case.path, unknown=format_located(error))
     except McheckError as error:
@@ -122,7 +136,7 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
             continue
         for state, witness in states[mine].items():
             if state not in states[other]:
-                why = _against(program, models[other], state, settings)
+                why = _against(program, models[other], state, left())
                 alone.append(OneSidedState(names[mine], state, witness, *why[:3], size=why[3] or len(witness)))
         del here
     alone.sort(key=lambda x: (x.size, names.index(x.model)))

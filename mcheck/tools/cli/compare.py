@@ -41,7 +41,8 @@ def command(
     color: str,
     verbose: bool,
 ) -> int:
-    """Run every test under PATH with two models and show where their answers differ, smallest difference first.
+    """Run every test under PATH with two models and show where their answers differ, each as soon as it is known, and
+    the smallest difference at the end.
 
     A state that only one model allows is shown with an execution and the axiom by which the other model forbids it.
     Exit status: 0 the models agree on these tests, 1 they differ, 2 usage, parse or model error, 3 some test could not
@@ -55,29 +56,33 @@ def command(
     from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.run.compare import compare_all
     from mcheck.checking.run.pool import default_jobs
+    from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
     from mcheck.report.progress import Bar
 
     cases = collect_tests(paths)
     settings = Settings(profile=profile, unroll=unroll, timeout=timeout, memory=memory)
-    with Bar(len(cases), None, enabled=sys.stderr.isatty()) as bar:
-
-        def each(c: Comparison) -> None:
-            verdict = (
-                "error" if c.problem else "differ" if c.differs else "unknown" if c.unknown or c.silent else "alike"
-            )
-            bar.advance(verdict, ok=not c.problem)
-
-        found = compare_all(cases, settings, first, second, jobs or default_jobs(), each)
     with output(target) as stream:
+        printer = Printer(stream, color=wants_color(color, stream))
+        shown = printer if form == "text" else None
+        with Bar(len(cases), shown if target is None else None, enabled=sys.stderr.isatty()) as bar:
+
+            def each(c: Comparison) -> None:
+                verdict = (
+                    "error" if c.problem else "differ" if c.differs else "unknown" if c.unknown or c.silent else "alike"
+                )
+                if shown is not None:
+                    _row(c, first, second, shown, witness=len(cases) == 1, verbose=verbose)
+                    stream.flush()
+                bar.advance(verdict, ok=not c.problem)
+
+            found = compare_all(cases, settings, first, second, jobs or default_jobs(), each)
         if form == "json":
             from mcheck.report.comparison import document
 
             stream.write(document(first, second, found))
         else:
-            from mcheck.report.lines import Printer
-
-            _text(found, first, second, Printer(stream, color=wants_color(color, stream)), verbose=verbose)
+            _end(found, first, second, printer, repeat=len(cases) > 1 and not verbose)
     if any(c.problem for c in found):
         return 2
     if any(c.differs for c in found):
@@ -85,16 +90,29 @@ def command(
     return 3 if any(c.unknown or c.silent for c in found) else 0
 
 
-def _text(found: list[Comparison], first: str, second: str, printer: Printer, *, verbose: bool) -> None:
+def _row(c: Comparison, first: str, second: str, printer: Printer, *, witness: bool, verbose: bool) -> None:
+    """What is said of a test as soon as it is known: that it differs, or why it could not be compared."""
+    from mcheck.report.comparison import lines
+
+    if c.differs:
+        for line in lines(c, first, second, witness=witness, everything=verbose):
+            printer.line(*line)
+    elif c.problem or c.unknown:
+        printer.line((c.path, "bold"), f": {c.problem or c.unknown}")
+
+
+def _end(found: list[Comparison], first: str, second: str, printer: Printer, *, repeat: bool) -> None:
+    """What is known at the end: the smallest difference once more, with an execution, and the counts."""
     from mcheck.report.comparison import describe_counts, describe_uncompared, lines
 
-    for k, comparison in enumerate(c for c in found if c.differs):
-        for line in lines(comparison, first, second, witness=k == 0, everything=verbose):
-            printer.line(*line)
+    smallest = next((c for c in found if c.differs and c.alone), None)
+    if smallest is not None and repeat:
         printer.line()
-    for comparison in found:
-        if comparison.problem or (comparison.unknown and not comparison.differs):
-            printer.line((comparison.path, "bold"), f": {comparison.problem or comparison.unknown}")
+        printer.line("the smallest difference:")
+        for line in lines(smallest, first, second, witness=True):
+            printer.line(*line)
+    if any(c.differs for c in found):
+        printer.line()
     for line in describe_uncompared(found):
         printer.line(*line)
     printer.line(*describe_counts(found, first, second))
