@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
+from mcheck.base.budget import Limit
 from mcheck.base.errors import McheckError, Unsupported
 from mcheck.base.reasons import Reason, format_reasons
 from mcheck.base.records import dataclass
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from mcheck.cat.ast import Model
     from mcheck.checking.policy.question import Question
     from mcheck.ir.program import Program
-
-
-LEAST = 0.05
-"""The seconds that a question gets if nothing is left of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +104,11 @@ def compare(case: Case, settings: Settings, names: tuple[str, str], models: tupl
     """The comparison of one test; raises nothing."""
     from mcheck.checking.run.single import crash_error, format_located, load_program
 
-    started = monotonic()
+    limit = Limit(settings.timeout)
 
     def left() -> Settings:
         """The settings with what is left of the limit, which is for the test and not for each question about it."""
-        if settings.timeout is None:
-            return settings
-        return replace(settings, timeout=max(settings.timeout - (monotonic() - started), LEAST))
+        return replace(settings, timeout=limit.left())
 
     try:
         program = load_program(case.path)
