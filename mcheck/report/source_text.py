@@ -65,10 +65,10 @@ def places_shown(finding: Finding, texts: SourceText) -> list[Span | None]:
 
 def primary_place(finding: Finding, shown: Sequence[Span | None]) -> Span | None:
     """Where to look first, of the places shown of its accesses, in reports of every format: at the access that comes
-    too early, the second of two, or the read that does not wait for its copy; of threads that wait forever, at the
-    first.
+    too early, the second of two. A read that does not wait for its copy and the access of a later launch stand first,
+    as do of threads that wait forever those to begin with.
     """
-    in_order = finding.kind == "deadlock" or reads_before_first_fill(finding)
+    in_order = finding.kind == "deadlock" or finding.code == "RACE012" or reads_before_first_fill(finding)
     order = shown if in_order else [*reversed(shown[:2]), *shown[2:]]
     return next((span for span in order if span is not None), None)
 

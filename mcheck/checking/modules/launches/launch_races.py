@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.base.errors import Span
-from mcheck.base.phrase import Code, say
+from mcheck.base.phrase import Code, Site, say
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.modules.launches.launch_order import DOES, Conflict
 from mcheck.checking.modules.launches.launch_study import LaunchStudy
@@ -86,4 +86,10 @@ def _suggest_wait(conflict: Conflict, study: LaunchStudy) -> Fix:
     if conflict.later.placement.behind_wait != BEFORE:
         wait = say("{} in {} too", Code("griddepcontrol.wait"), study.name(conflict.second - 1))
         return advise("Execute {}, or launch it without the attribute", wait)
-    return catalogue.get(CODE).fix
+    span = conflict.later.span
+    if span is None:
+        return catalogue.get(CODE).fix
+    place = say("{} before {}", Code("griddepcontrol.wait"), Site(span.line, span.column))
+    return advise(
+        "Execute {}, in its thread or in front of a barrier that leads to it; or launch without the attribute", place
+    )

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections import Counter
 
 from mcheck.answers.advice.graph import site_of
-from mcheck.base.phrase import Phrase, Site, join, say
+from mcheck.base.phrase import Phrase, Site, Sites, join, say
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.findings.fix import Change, Fix, Property
 
 
 def describe_bytes(bar: Mbarrier) -> Phrase:
-    """What each statement announces or completes at a time; empty if nothing was announced, or nothing came."""
-    announced: dict[Site, int] = {}
-    completed: dict[Site, int] = {}
+    """How many bytes are announced and completed at a time, and where; empty if nothing was announced, or nothing came.
+    Statements for as many bytes are told together: a compiler makes several of a loop.
+    """
+    announced: dict[int, dict[Site, None]] = {}
+    completed: dict[int, dict[Site, None]] = {}
     for done in (*bar.previous_operations, *bar.current_operations):
         if size := _bytes(done):
-            (completed if _completes(done) else announced)[site_of(done.event.op)] = size
+            (completed if _completes(done) else announced).setdefault(size, {})[site_of(done.event.op)] = None
     if not announced or not completed:
         return ()
-    told = [say("{} announces {} bytes", site, str(size)) for site, size in announced.items()]
-    told += [say("{} completes {}", site, str(size)) for site, size in completed.items()]
+    told = [
+        say("{} bytes are announced at {}", str(size), Sites((*sites,), " and ")) for size, sites in announced.items()
+    ]
+    told += [say("{} complete at {}", str(size), Sites((*sites,), " and ")) for size, sites in completed.items()]
     return join(told, ", ", " and ")
 
 

@@ -335,7 +335,7 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
         case "UB501":
             return say("reads {}, whose CTA may end before the copy has read it", used), ()
         case "UB502":
-            return say("may use {} after its CTA has ended", used), ()
+            return say("may use {} after the CTA that it belongs to has ended", used), ()
         case "UB503":
             return ("uses the shared memory of a CTA that may not have started",), ()
         case "UB504":
