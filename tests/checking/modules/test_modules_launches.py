@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from mcheck.base.reasons import Cause
+from mcheck.base.source_files import SourceText
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.modules.launches.launch_order import Conflict, StreamOrder
 from mcheck.checking.run.case import Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
+from mcheck.report.source_text import places_shown, primary_place
 from tests.checking.modules.stream_kernels import (
     BARRIER,
     FENCE,
@@ -48,6 +50,11 @@ def test_a_read_before_the_wait(trigger: str) -> None:
     assert finding.message.startswith(said)
     assert [a.thread.partition(",")[0] for a in finding.accesses] == ["launch 2 (use)", "launch 1 (make)"]
     assert {a.object for a in finding.accesses} == {"a"}
+    assert finding.accesses[0].line is not None
+    assert finding.missing.startswith(
+        f"Execute griddepcontrol.wait before line {finding.accesses[0].line}, in its thread"
+    )
+    assert primary_place(finding, places_shown(finding, SourceText(module, None))) == finding.accesses[0].span
 
 
 def test_the_same_without_the_attribute() -> None:
