@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from mcheck.cat import load_model
@@ -210,3 +212,42 @@ def test_a_commit_of_tensor_memory_signals_like_a_copy() -> None:
     assert signalled_word(ops.TensorCommit(address=Const(8))) == 8
     assert signalled_word(ops.TensorCommit(address=Const(8), cta_mask=Const(2))) == ANY_WORD
     assert signalled_word(ops.MbarrierInit(address=Const(8), count=Const(1))) is None
+
+
+def random_behind_barriers(rng: random.Random) -> tuple[str, ...]:
+    """Two or three threads of a CTA that access three words around as many barriers, and race if they read a value."""
+    barriers, bodies = rng.choice((1, 1, 2)), []
+    for k in range(rng.choice((2, 2, 3))):
+        operations, read = [], []
+        for j in range(rng.choice((2, 3))):
+            word, kind = rng.choice("xyz"), rng.random()
+            if kind < 0.55:
+                read.append(j)
+            if kind < 0.4:
+                operations.append(f"ld.{rng.choice(('relaxed', 'relaxed', 'acquire'))}.gpu.global.u32 r{j}, [{word}];")
+            elif kind < 0.55:
+                operations.append(f"atom.relaxed.gpu.global.exch.b32 r{j}, [{word}], 1;")
+            else:
+                operations.append(f"st.{rng.choice(('relaxed', 'relaxed', 'release'))}.gpu.global.u32 [{word}], 1;")
+        for _ in range(barriers if rng.random() > 0.1 else barriers - 1):
+            operations.insert(rng.randrange(len(operations) + 1), "bar.sync 0;")
+        end = f"if (r{rng.choice(read)} == 1) {{ st.global.u32 [d], {k}; }}" if read else ""
+        bodies.append(" ".join((*operations, end)))
+    return tuple(bodies)
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_proved_of_random_programs_with_barriers_has_no_error(seed: int) -> None:
+    model, rng = load_model("ptx-9.0"), random.Random(seed)
+    proved = 0
+    for number in range(25):
+        bodies = random_behind_barriers(rng)
+        roles = "\n".join(f"P{k}@cta 0 {{ {body} }}" for k, body in enumerate(bodies))
+        source = f"PTX random\n{HEAD}{roles}\n"
+        if check(parse(source, "random.litmus"), model, timeout=30).verdict != "proved":
+            continue
+        proved += 1
+        found = answer(parse(source, "random.litmus"), model, findings=True, timeout=60)
+        assert not any(f.severity == "error" for f in found.findings), (number, source)
+    assert proved > 5
