@@ -23,6 +23,7 @@ from tests.fuzz.lives import lives
 from tests.fuzz.maps import changed_map
 from tests.fuzz.mbarrier_programs import mbarrier_only
 from tests.fuzz.meetings import meetings
+from tests.fuzz.overlaps import overlaps
 from tests.fuzz.polled import polled
 from tests.fuzz.scenes.handoffs import scene
 from tests.fuzz.scenes.scene import Near
@@ -83,9 +84,10 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
     "collectives": ((1, collectives),),
     "unplanned": ((1, unplanned),),
     "polled": ((1, polled),),
+    "overlaps": ((1, overlaps),),
 }
 """What a family is made of, each with its weight."""
-ASKED_FOR = ("spinning", "counted", "lives", "meetings", "collectives", "unplanned", "polled")
+ASKED_FOR = ("spinning", "counted", "lives", "meetings", "collectives", "unplanned", "polled", "overlaps")
 """Families that only come where they are named: so item k of a seed stays what it was before there were these."""
 USUAL = tuple(name for name in FAMILIES if name not in ASKED_FOR)
 

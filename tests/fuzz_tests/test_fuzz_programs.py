@@ -80,6 +80,10 @@ SPOKEN_OF = {
         "await mbarrier", "test_wait.parity.relaxed", "vote.sync", "shfl.sync", "bar.warp.sync", "if (%laneid == 0)",
         "cp.async.bulk", "cp.async.wait_group 0", "ld.volatile", "atom.", "red.", "bra L", "lane 0..2",
     ),
+    "overlaps": (
+        "st.bulk", "cp.async.ca", "cp.async.bulk", "cp.reduce.async.bulk", ".b64", ".u8", ".u16", ".u64", ".v4",
+        "await ld.relaxed", "volatile", "bar.sync 1, 96",
+    ),
 }  # fmt: skip
 """What the programs of a family have to contain, some of them."""
 

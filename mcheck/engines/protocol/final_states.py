@@ -21,7 +21,7 @@ from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
 from mcheck.engines.protocol.analysis.interleaving import explain_non_interleaving, shares_words
-from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_checks, is_race_check
+from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_races
 from mcheck.engines.protocol.analysis.slicing import Watched
 from mcheck.engines.protocol.diagnosis.findings import build_step
 from mcheck.engines.protocol.execution.machine import Machine
@@ -113,7 +113,7 @@ def answer(
     """The final states of a program with the verdict on its condition; ``unknown`` with the reason where they are not
     known. Never raises for a time-out or an unmodelled construct.
     """
-    if not has_equivalent_checks(tape_of(model), is_race_check):
+    if not has_equivalent_races(tape_of(model)):
         return Answer(verdict=Verdict.UNKNOWN, complete=False, engine="protocol", reasons=(OTHER_MODEL,))
     states = States(program, terms_of(program.condition), witnesses)
     search = Search(

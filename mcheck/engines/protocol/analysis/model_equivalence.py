@@ -55,12 +55,13 @@ def has_equivalent_coherence(tape: Tape) -> bool:
     return has_equivalent_checks(tape, lambda a: a.name in ("ScPerLocation", "SC"), (*SHIPPED, *OLDER))
 
 
-def is_race_check(axiom: TapeCheck) -> bool:
-    """Return whether a check is an axiom or the definition of a race.
+@once_per_tape
+def has_equivalent_races(tape: Tape) -> bool:
+    """Return whether the axioms and the definitions of races are those of a shipped model.
 
     These make the weak reads of race-free programs deterministic.
     """
-    return axiom.role != "flag" or axiom.name.startswith("RACE")
+    return has_equivalent_checks(tape, lambda a: a.role != "flag" or a.name.startswith("RACE"))
 
 
 def _checks(tape: Tape, wanted: Wanted, forms: dict[object, int]) -> tuple[frozenset[object], list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, fields
 from itertools import chain
 from typing import Literal
@@ -214,14 +214,16 @@ class Setup:
 
     def touches_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
         """Whether some ranges of bytes overlap a tracked word."""
+        return bool(self.word_starts) and any(True for low, high in ranges for _ in self.words_in(low, high))
+
+    def words_in(self, low: int, high: int) -> Iterator[int]:
+        """The addresses of the tracked words that a range of bytes overlaps."""
         starts = self.word_starts
-        for low, high in ranges if starts else ():
-            k = bisect_right(starts, low - self.longest_word)
-            while k < len(starts) and starts[k] < high:
-                if starts[k] + self.tracked_words[starts[k]] > low:
-                    return True
-                k += 1
-        return False
+        for k in range(bisect_right(starts, low - self.longest_word), len(starts)):
+            if starts[k] >= high:
+                return
+            if starts[k] + self.tracked_words[starts[k]] > low:
+                yield starts[k]
 
     def should_track(self, address: int) -> bool:
         """Whether a word whose value decides something should be tracked from the start of the execution."""

@@ -26,6 +26,7 @@ from mcheck.engines.protocol.operations.races import is_commutative
 from mcheck.engines.protocol.operations.remembered_trials import answer_trial
 from mcheck.engines.protocol.operations.tracked_locations import (
     UNKNOWN,
+    block_other_size,
     choose_write,
     enter_access,
     enter_write,
@@ -78,16 +79,22 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
     data_from = m.find_sources(agent, 0, names)
     read_event, write_event = m.emit(agent, 0, op)[:2]
     word = word_at(m, read_event.address, size)
+    whole = word.size == size
     values = [v if isinstance(v, int) else None for v in operands]
     kind = "atomic" if compare is not None else _commutation_kind(m, agent, op, values)
     if m.waits is not None and kind != "atomic":
         read_event = without_acquire(read_event)
     edges = {"addr": m.find_sources(agent, 0, registers_of(op.address))}
-    ways = _find_readable_writes(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
+    ways: list[int | None] = [len(word.writes) - 1]
+    if whole:
+        ways = _find_readable_writes(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
     index = ways[choose_write(m, word, ways)]
     if index is None:
         raise Blocked(word)
     old = word.writes[index].value
+    if not whole:
+        old = m.memory.load(read_event.address, size)
+        block_other_size(m, word, old, None if compare is None else (op.type, *compare))
     stores, new = _compute_result(m, op, size, old, values, base)
     before = agent.current_time()
     if not stores:
@@ -126,7 +133,7 @@ def _find_readable_writes(
     found = [last]
     if not agent.spinning and not m.brief:  # an earlier iteration of a spin loop covers stale reads
         ordered = kind in NON_COMMUTING
-        places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
+        places = [k for k in range(last - 1, word.first - 1, -1) if ordered or word.writes[k + 1].kind != kind]
         if compare is not None:  # writes that do not end the wait need no test
             places = [k for k in places if may_satisfy(word.writes[k].value, op.type, *compare)]
         if len(places) >= FEW_STALE_WRITES and Pass.OVERWRITTEN_WRITES in m.setup.passes:

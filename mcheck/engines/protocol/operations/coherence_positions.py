@@ -55,11 +55,11 @@ def find_first_readable(
     before one that the model orders before the read are overwritten.
     """
     last = len(word.writes) - 1
-    earliest = max(last - m.setup.max_stale_writes, -1) + 1
+    earliest = max(last - m.setup.max_stale_writes + 1, word.first)
     if last - earliest < FEW_STALE_WRITES or Pass.OVERWRITTEN_WRITES not in m.setup.passes:
-        return earliest, earliest > 0
+        return earliest, earliest > word.first
     first = find_latest_before(m, agent, thread, word, event, edges, part)
-    return (earliest, earliest > 0) if first < earliest else (first, False)
+    return (earliest, earliest > word.first) if first < earliest else (first, False)
 
 
 def find_latest_before(
@@ -98,7 +98,7 @@ def find_earlier_places(
     out: list[int] = []
     asks = len(word.writes) > 1 and Pass.OVERWRITTEN_WRITES in m.setup.passes
     ahead = _find_preceding_writes(m, agent, word, event, edges, part) if asks else 0
-    for at in range(len(word.writes) - 1, 0, -1):
+    for at in range(len(word.writes) - 1, word.first, -1):
         if len(word.writes) - at > m.setup.max_stale_writes:
             if m.setup.max_stale_writes < MAX_STALE_WRITES or (out and out[-1] == at + 1):
                 m.note_bound(describe_latest(m, word))

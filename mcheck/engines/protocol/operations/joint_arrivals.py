@@ -37,6 +37,7 @@ from mcheck.engines.protocol.incremental.entries import Entry, to_mask
 from mcheck.engines.protocol.operations.tracked_locations import (
     enter_access,
     note_dependent_operations,
+    record_partial_write,
     wake,
     without_acquire,
     word_at,
@@ -66,6 +67,7 @@ def arrive_together(m: Machine, agent: Agent, op: ops.Atomic, address: int) -> N
     _enter_additions(m, agent, word, read_event, write_event)
     word.writes[-1].value = total
     m.memory.store(address, word.size, total)
+    record_partial_write(m, agent, address, word.size)
     agent.effect_count += 1
     if op.dst is not None:
         for lane in range(len(agent.lanes)):

@@ -167,7 +167,7 @@ def note_reordering(m: Machine, first: Event, then: Event) -> None:
 def _record(m: Machine, first: Op, then: Op) -> None:
     """Record two operations that could come in the other order; the first pair is reported."""
     if m.reordering is None:
-        m.reordering = REASON.format(first=_quote(first), then=_quote(then))
+        m.reordering = REASON.format(first=quote(first), then=quote(then))
 
 
 def note_lost_object(m: Machine, op: Op, what: str) -> None:
@@ -176,7 +176,7 @@ def note_lost_object(m: Machine, op: Op, what: str) -> None:
     others with it.
     """
     if m.reordering is None:
-        m.reordering = f"{_quote(op)} may find an object that is {what} only after it"
+        m.reordering = f"{quote(op)} may find an object that is {what} only after it"
 
 
 def note_delayed_wait(m: Machine, op: Op) -> None:
@@ -184,10 +184,10 @@ def note_delayed_wait(m: Machine, op: Op) -> None:
     continues.
     """
     if m.reordering is None:
-        m.reordering = f"{_quote(op)} is undefined, but may take effect after its thread's next operations"
+        m.reordering = f"{quote(op)} is undefined, but may take effect after its thread's next operations"
 
 
-def _quote(op: Op) -> str:
+def quote(op: Op) -> str:
     """An operation with its line, quoted."""
     line = f"line {op.span.line}: " if op.span is not None else ""
     return f"`{line}{text_of(op)}`"

@@ -16,7 +16,7 @@ from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_publicat
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
-from mcheck.engines.protocol.operations import mbarrier_reordering, strong_copies, weakened_accesses
+from mcheck.engines.protocol.operations import mbarrier_reordering, raced_values, strong_copies, weakened_accesses
 from mcheck.engines.protocol.operations.access_records import describe_access
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.reduction.event_merging import merge_events
@@ -94,7 +94,7 @@ def check_accesses(
         new.entries = tuple(entries)
     clean = exact and not any(flags for by_kind in flags_by_lane for flags in by_kind.values())
     for new, conflict in conflicts:
-        if not (clean and _is_followed(conflict[0]) and _is_followed(new)):
+        if not (clean and conflict[3] and _is_followed(conflict[0]) and _is_followed(new)):
             _report_flags(m, new, conflict, flags_by_lane)
     return tuple(entries)
 
@@ -155,6 +155,7 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
                 names.append(flag.name)
     for question in filter(left_open.is_question, names):
         _leave_open(m, old, new, question)
+    raced_values.note_other_value(m, old, new, names, same=same, across=across)
     strong = strong_copies.are_strong(old, new)
     if strong and strong_copies.are_morally_strong(m, old, new):
         if strong_copies.are_in_flight(m, old, new, names):
@@ -166,7 +167,7 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         if entry is not None:
             _report(m, entry, old, new, low, high)
     if strong:
-        strong_copies.note_narrow_scopes(m, old, new)
+        strong_copies.note_narrow_scopes(m, old, new, names)
     if names:
         if not ACCEPTED.issuperset(names):
             _note_delayed_read(m, old, new)

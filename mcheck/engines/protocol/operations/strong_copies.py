@@ -11,6 +11,7 @@ from __future__ import annotations
 from mcheck.answers.advice.graph import line_of
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.operations import raced_values
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.ir.ops import BulkCopy
 from mcheck.ir.scopes import scopes_are_mutual
@@ -63,7 +64,13 @@ def _may_hand_over(m: Machine, old: Record, new: Record) -> bool:
     return not (alone and getattr(read.event.op, "mbar", None) is None)
 
 
-def note_narrow_scopes(m: Machine, old: Record, new: Record) -> None:
-    """Note that what is found behind two strong copies whose scopes are too narrow may be missing a scope, or more."""
-    if old.write != new.write and m.findings_left_open is None:
+def note_narrow_scopes(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
+    """Note that what is found behind two strong copies whose scopes are too narrow may be missing a scope, or more. In
+    no order, another execution has other findings behind them.
+    """
+    if old.write == new.write:
+        return
+    if m.findings_left_open is None:
         m.findings_left_open = len(m.problems)
+    if not ACCEPTED.issuperset(flags):
+        raced_values.note_unfollowed_order(m, old, new)

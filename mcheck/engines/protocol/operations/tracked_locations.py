@@ -15,6 +15,7 @@ from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.executors import Blocked
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Footprint, NewWord
+from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.access_records import make_record
 from mcheck.engines.protocol.operations.coherence_positions import (
@@ -42,6 +43,7 @@ from mcheck.ir.expr import apply_binary
 from mcheck.semantics.terms import typed
 
 MIXED = "strong accesses of several sizes to the same bytes"
+MIXED_WAIT = "a wait reads another number of bytes than other strong accesses of its address"
 COPIED_OVER = "an asynchronous operation writes part of a word whose value decides something, or more than it"
 UNKNOWN = "a wait or a compare-and-swap depends on memory that nothing has written"
 MAX_OPERATIONS = 256
@@ -71,33 +73,43 @@ def word_at(m: Machine, address: int, size: int) -> Word:
     foreseen.
     """
     word = m.tracked_words.get(address)
+    known = m.setup.tracked_words.get(address, size)
+    if known != size:
+        m.inexact_reason = MIXED
     if word is not None:
-        if word.size != size:
-            m.inexact_reason = MIXED
         return word
-    if m.setup.tracked_words.get(address) != size:
+    if address not in m.setup.tracked_words:
         if m.setup.touches_word([(address, address + size)]):
             m.inexact_reason = MIXED
         raise NewWord(address, size)
-    word = m.tracked_words[address] = Word(address, size)
-    event = Event((-1, address), ops.Exit(), INITIAL, 0, 0, -1, address=address, size=size)  # type: ignore[arg-type]
-    entry = m.window.entry(event, -1, edges={}, exact=True, where=address)
-    m.add_entry(entry, ordered=False)
-    word.writes.append(Write(-1, 0, m.memory.load(address, size), m.zero_clock, (entry,)))
-    word.write_events = entry.bit
+    word = m.tracked_words[address] = Word(address, known)
+    word.writes.append(Write(-1, 0, m.memory.load(address, known), m.zero_clock, _enter_contents(m, word)))
     return word
+
+
+def _enter_contents(m: Machine, word: Word) -> tuple[Live, ...]:
+    """Enter what a word contains, as a write that nothing orders, behind all others of the word."""
+    event = Event((-1, word.address), ops.Exit(), INITIAL, 0, 0, -1, address=word.address, size=word.size)  # type: ignore[arg-type]
+    edges = {"co": word.write_events} if word.write_events else {}
+    entry = m.window.entry(event, -1, edges=edges, exact=True, where=word.address)
+    m.add_entry(entry, ordered=False)
+    word.write_events |= entry.bit
+    return (entry,)
 
 
 def record_async_write(m: Machine, event: Event) -> None:
     """Record the value that an asynchronous operation wrote, now that it is known."""
-    for word in m.tracked_words.values():
-        if event.address < word.address + word.size and word.address < event.address + event.size:
-            if (event.address, event.size) == (word.address, word.size):
-                word.writes[-1].value = m.memory.load(word.address, word.size)
-            else:
-                m.inexact_reason = COPIED_OVER
+    for start in m.setup.words_in(event.address, event.address + event.size):
+        word = m.tracked_words.get(start)
+        if word is None:
+            continue
+        if (event.address, event.size) == (start, word.size):
+            word.writes[-1].value = m.memory.load(start, word.size)
             word.version += 1
             wake(m, word)
+        else:
+            m.inexact_reason = COPIED_OVER
+            _add_partial_write(m, m.agents[m.agent_of_thread[event.uid[0]]], word)
 
 
 def set_value_between(m: Machine, event: Event) -> bool:
@@ -117,16 +129,26 @@ def set_value_between(m: Machine, event: Event) -> bool:
     return True
 
 
-def record_partial_write(m: Machine, agent: Agent, address: int, size: int) -> None:
-    """Record a weak store to other bytes than those of a tracked word: the value is tracked, the order is not."""
-    for word in m.tracked_words.values():
-        if address < word.address + word.size and word.address < address + size:
+def record_partial_write(m: Machine, agent: Agent, address: int, size: int, own: Word | None = None) -> None:
+    """Record a write to other bytes than those of a tracked word, of which it leaves the value that memory holds.
+    ``own`` is the word that it is entered as a write of.
+
+    A read is ordered behind it, and returns what it or a later write has left, or the two race.
+    """
+    for start in m.setup.words_in(address, address + size):
+        word = m.tracked_words.get(start)
+        if word is not None and word is not own and (address, size) != (start, word.size):
             m.inexact_reason = MIXED
-            word.writes.append(
-                Write(agent.index, agent.step, m.memory.load(word.address, word.size), agent.current_time())
-            )
-            word.version += 1
-            wake(m, word)
+            _add_partial_write(m, agent, word)
+
+
+def _add_partial_write(m: Machine, agent: Agent, word: Word) -> None:
+    """Add a write of more bytes than those of a word, or fewer: no earlier write may be read or followed any more."""
+    value = m.memory.load(word.address, word.size)
+    word.first = len(word.writes)
+    word.writes.append(Write(agent.index, agent.step, value, agent.current_time(), _enter_contents(m, word)))
+    word.version += 1
+    wake(m, word)
 
 
 def wake(m: Machine, word: Word) -> None:
@@ -165,6 +187,8 @@ def enter_read(
     word = word_at(m, event.address, event.size)
     edges = {"addr": m.find_sources(agent, 0, names)} if names else {}
     condition = (type_name, *compare) if compare else None
+    if event.size != word.size:
+        return _read_other_size(m, agent, event, word, edges, part, condition)
     if m.waits is not None and condition is not None:
         index = _find_first_end(m, agent, word, event, edges, part, condition)
         m.waits.on_wait(m, agent, word, index, condition)
@@ -180,6 +204,28 @@ def enter_read(
     record = enter_access(m, agent, event, {**edges, "rf": chosen.event_set}, part=part)
     note_observation(m, agent, word, index)
     return chosen.value, record
+
+
+def _read_other_size(
+    m: Machine, agent: Agent, event: Event, word: Word, edges: dict[str, int], part: int,
+    condition: tuple[str, str, int] | None,
+) -> tuple[int | None, Record]:  # fmt: skip
+    """Enter a read of more bytes than those of a word, or fewer: it returns what memory holds, or races."""
+    value = m.memory.load(event.address, event.size)
+    block_other_size(m, word, value, condition)
+    last = len(word.writes) - 1
+    note_dependent_operations(m, agent, word, event, "read", agent.current_time())
+    record = enter_access(m, agent, event, {**edges, "rf": word.writes[last].event_set}, part=part)
+    note_observation(m, agent, word, last)
+    return value, record
+
+
+def block_other_size(m: Machine, word: Word, value: int | None, condition: tuple[str, str, int] | None) -> None:
+    """Block a wait for more bytes than those of a word, or fewer, that this value does not end."""
+    if condition is not None:
+        m.not_followed = MIXED_WAIT
+        if not may_satisfy(value, *condition):
+            raise Blocked(word)
 
 
 def failing_writes(m: Machine, word: Word, condition: tuple[str, str, int]) -> list[int]:
@@ -221,7 +267,11 @@ def _find_first_end(
 ) -> int:  # fmt: skip
     """The first write in coherence order that may end a wait; blocks while there is none."""
     for k, w in enumerate(word.writes):
-        if may_satisfy(w.value, *condition) and is_allowed(m, agent, event, {**edges, "rf": w.event_set}, part=part):
+        if (
+            k >= word.first
+            and may_satisfy(w.value, *condition)
+            and is_allowed(m, agent, event, {**edges, "rf": w.event_set}, part=part)
+        ):
             return k
     raise Blocked(word)
 
@@ -416,7 +466,8 @@ def enter_write(
     word = word_at(m, event.address, event.size)
     note_dependent_operations(m, agent, word, event, kind, time, compare)
     places = [len(word.writes) if after is None else after + 1]
-    if after is None and not m.brief:
+    whole = event.size == word.size
+    if after is None and not m.brief and whole:
         places += find_earlier_places(m, agent, word, event, edges, part)
     if m.waits is not None:
         m.waits.on_write(m, agent, word)
@@ -434,6 +485,9 @@ def enter_write(
     word.version += 1
     if at == len(word.writes) - 1 and kind != ASYNC_WRITE:
         m.memory.store(event.address, event.size, value)
+        record_partial_write(m, agent, event.address, event.size, word)
+    if not whole:
+        word.first, written.value = at, m.memory.load(word.address, word.size)
     wake(m, word)
     return written, record
 
@@ -486,7 +540,7 @@ def _find_readable_before(
     if Tag.WEAK in event.tags or m.brief:
         return []
     out: list[int] = []
-    for k in range(last - 1, max(last - m.setup.max_stale_writes, -1), -1):
+    for k in range(last - 1, max(last - m.setup.max_stale_writes, word.first - 1), -1):
         if word.writes[k + 1].kind != ASYNC_WRITE and is_allowed(
             m, agent, event, {**edges, "rf": word.writes[k].event_set}, part=part
         ):

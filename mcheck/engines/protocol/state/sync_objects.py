@@ -413,6 +413,8 @@ class Word:
     write_events: int = 0
     read_index: int | None = None
     """The write that an asynchronous reduction has just read; its own write follows directly."""
+    first: int = 0
+    """The first write that may still be read or followed: the latest that has written other bytes as well."""
 
 
 declare_state(
@@ -424,4 +426,5 @@ declare_state(
     version=by.NUMBER,
     write_events=by.EVENT_MASK,
     read_index=Attribute(SHARED, by.PRESENCE),
+    first=Attribute(SHARED, by.CACHE),
 )
