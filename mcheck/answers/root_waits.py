@@ -1,12 +1,120 @@
-"""Which waits of a deadlock are its cause: the others only wait for threads that are stuck at these."""
+"""Which waits of a deadlock are its cause: the others only wait for threads that are stuck at these.
+
+All engines ask here, with what they know of each stuck thread: its wait, and the code that it has still to execute.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from mcheck.base.records import dataclass
+from mcheck.effects.site import widened
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
+from mcheck.ir.program import Place, Thread
+
+Target = tuple[str, int]
+"""What a thread tests: ``mbarrier`` or ``word``, and the address."""
+Meeting = tuple[object, ...]
+"""Where threads wait for each other: the kind of the place, and what tells it from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StuckThread:
+    """A thread, or lanes that execute as one, that waits forever: the ``code`` of the deadlock at this wait, the
+    operation, what it ``tests`` if that is memory, and whether its code still signals or comes to something.
+    """
+
+    places: tuple[Place, ...]
+    op: Op
+    code: str
+    tests: frozenset[Target]
+    signals: frozenset[Target]
+    barriers: frozenset[Expr | None]
+    arrived: bool
+
+    @staticmethod
+    def create(threads: Sequence[Thread], pc: int, op: Op, code: str, tests: Iterable[Target]) -> StuckThread:
+        """The description of threads that are stuck at this place in their code, which is one code."""
+        places = tuple(t.place for t in threads)
+        rest = [ops.performed_operation(later) for later in _still_to_come(threads[0], pc)]
+        signals = {target for later in rest if (target := _signal(later)) is not None}
+        barriers = {later.barrier for later in rest if isinstance(later, ops.Barrier)}
+        halves = [later.kind for later in rest if isinstance(later, ops.ClusterBarrier)]
+        return StuckThread(
+            places, ops.performed_operation(op), code, frozenset(tests), frozenset(signals), frozenset(barriers),
+            arrived=halves[:1] == ["wait"],
+        )  # fmt: skip
+
+    @property
+    def meeting(self) -> Meeting | None:
+        """Where the thread waits for others to come, if it does."""
+        place, op = self.places[0], self.op
+        match op:
+            case _ if self.tests:
+                return None
+            case ops.ClusterBarrier():
+                return "cluster", place.cta.gpu, place.cta.cluster
+            case ops.Barrier():
+                return "bar", place.cta.number, op.barrier
+            case ops.WaitGroup():
+                return "warpgroup", place.warpgroup
+        return "warp", place.own_warp, type(op), op.text
+
+    def needs(self, other: StuckThread) -> bool:
+        """Whether another stuck thread would have to go on first: it has still to signal, or to come. Nothing is to be
+        hoped for from those that wait for the same.
+        """
+        if self.tests:
+            return not self.tests & other.tests and bool(self.tests & other.signals)
+        if self.meeting == other.meeting:
+            return False
+        one, two = self.places[0], other.places[0]
+        match self.op:
+            case ops.ClusterBarrier():
+                same = (one.cta.gpu, one.cta.cluster) == (two.cta.gpu, two.cta.cluster)
+                return same and not other.arrived
+            case ops.Barrier(count=None):
+                return one.cta == two.cta
+            case ops.Barrier(barrier=number):
+                comes = number in other.barriers or any(not isinstance(b, Const) for b in other.barriers)
+                return one.cta == two.cta and comes
+            case ops.WaitGroup():
+                return one.warpgroup == two.warpgroup
+            case ops.WarpSync(mask=Const(mask)) | ops.Collective(mask=Const(mask)):
+                return one.own_warp == two.own_warp and any(mask >> p.lane & 1 for p in other.places)
+        return one.own_warp == two.own_warp
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it has in common with others that the same threads need, and that need the same."""
+        mask = self.op.mask if isinstance(self.op, ops.WarpSync | ops.Collective) else None
+        rest = self.signals, self.barriers, self.arrived
+        return self.places[0].own_warp, self.code, self.tests, self.meeting, mask, getattr(self.op, "count", None), rest
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """The stuck threads that are the cause, and those that others need to go on, by index."""
+
+    roots: frozenset[int]
+    needed: frozenset[int]
+
+
+def find_causes(stuck: Sequence[StuckThread]) -> Causes:
+    """Find the causes of a deadlock of these threads."""
+    kinds: dict[object, list[int]] = {}
+    for k, thread in enumerate(stuck):
+        kinds.setdefault(thread.kind, []).append(k)
+    groups = list(kinds.values())
+    firsts = [stuck[group[0]] for group in groups]
+    needs = [{k for k, other in enumerate(firsts) if other is not one and one.needs(other)} for one in firsts]
+    of = frozenset[int]
+    return Causes(
+        roots=of(k for g in find_roots(needs) for k in groups[g]),
+        needed=of(k for g in frozenset[int]().union(*needs) for k in groups[g]),
+    )
 
 
 def find_roots(needs: Sequence[Collection[int]]) -> frozenset[int]:
@@ -30,11 +138,24 @@ def _reach(needs: Sequence[Collection[int]], start: int) -> set[int]:
 
 def find_signal(code: Iterable[Op], address: int, *, mbarrier: bool) -> Op | None:
     """The first operation that signals the mbarrier, or writes the word, at a constant address."""
-    for op in code:
-        if mbarrier:
-            target = ops.mbarrier_of(op) if op.facets.signals else None
-        else:
-            target = op.address if isinstance(op, ops.ScalarWrite) else None
-        if target == Const(address):
-            return op
-    return None
+    target = "mbarrier" if mbarrier else "word", widened(address)
+    return next((op for op in code if _signal(op) == target), None)
+
+
+def _signal(op: Op) -> Target | None:
+    """The mbarrier that an operation signals, or the word that it writes, at a constant address."""
+    address = op.address if isinstance(op, ops.ScalarWrite) else ops.mbarrier_of(op) if op.facets.signals else None
+    if not isinstance(address, Const):
+        return None
+    return "word" if isinstance(op, ops.ScalarWrite) else "mbarrier", widened(address.value)
+
+
+def _still_to_come(thread: Thread, pc: int) -> list[Op]:
+    """The operations behind a place in the code, with those of the loops that it is in."""
+    first = pc + 1
+    while True:
+        back = [thread.labels[op.target] for op in thread.code[first:] if isinstance(op, ops.Branch)]
+        start = min([first, *back])
+        if start == first:
+            return list(thread.code[first:])
+        first = start

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
 from mcheck.answers.left_open import is_question
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.root_waits import find_roots, find_signal
+from mcheck.answers.root_waits import StuckThread, Target, find_causes
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.phrase import Actor, Lack, Phrase, Thing, say
 from mcheck.base.records import dataclass
@@ -23,7 +22,7 @@ from mcheck.findings.finding import Access, Finding, format_range
 from mcheck.findings.fix import Fix, Fixes
 from mcheck.findings.trace import Reads, Signals, StepEffect, StepPart, Trace, WaitResult, Writer, Writes
 from mcheck.ir.memory import MBARRIER_BYTES
-from mcheck.ir.ops import Await, ClusterBarrier, Collective, Op, WarpSync
+from mcheck.ir.ops import Await, Op
 from mcheck.ir.program import Program, Thread
 from mcheck.semantics.terms import Uid, Unknown
 
@@ -227,36 +226,10 @@ def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stuck:
-    """A thread that waits forever: the operation that waits, where its path stopped, and what it tests, if anything."""
-
-    thread: Thread
-    op: Op
-    at: Op
-    test: Event | None
-
-    def needs(self, other: _Stuck) -> bool:
-        """Whether another stuck thread would have to go on first: it has still to signal, or to come to a barrier."""
-        if self is other:
-            return False
-        if self.test is not None:
-            mbarrier = self.test.mbarrier
-            address = self.test.address if mbarrier is None else mbarrier.address
-            rest = itertools.dropwhile(lambda op: op is not other.at, other.thread.code)
-            return find_signal(rest, address, mbarrier=mbarrier is not None) is not None
-        if text_of(self.op) == text_of(other.op):
-            return False
-        one, two = self.thread.place, other.thread.place
-        if isinstance(self.op, WarpSync | Collective):
-            return (one.cta, one.warp) == (two.cta, two.warp)
-        return one.cta == two.cta or isinstance(self.op, ClusterBarrier)
-
-
 def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
     """The finding for a deadlock: the threads that wait forever, and where."""
     s = prepared.s
-    waits: list[_Stuck] = []
+    waits: list[tuple[Thread, Op, StuckThread]] = []
     lacks: list[Fix] = []
     for path in paths:
         if path.end != "stuck":
@@ -267,20 +240,25 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         op = path.at if isinstance(path.at, Await) or last is None else last
         if op is None:
             continue
-        waits.append(_Stuck(s.program.threads[path.thread], op, path.at or op, tests[-1] if tests else None))
+        thread = s.program.threads[path.thread]
+        waits.append((thread, op, StuckThread.create([thread], path.pc, op, deadlock_code(op), map(_target, tests))))
         if tests and tests[-1].mbarrier is not None:
             lack = find_lack(s, phases_of(prepared, candidate), tests[-1].mbarrier.address)
             lacks += [lack.describe(_bar_at(s, tests[-1].mbarrier.address))] if lack else []
-    roots = find_roots([[k for k, other in enumerate(waits) if wait.needs(other)] for wait in waits])
-    code = max((deadlock_code(waits[k].op) for k in roots), default="DEAD001")  # whatever the order of the threads
+    roots = find_causes([stuck for *_, stuck in waits]).roots
+    code = max((waits[k][2].code for k in roots), default="DEAD001")  # whatever the order of the threads
     causes_first = sorted(range(len(waits)), key=lambda k: k not in roots)
     waiting = [
-        Access(thread=w.thread.name, instruction=text_of(w.op), span=w.op.span)
-        for w in map(waits.__getitem__, causes_first)
+        Access(thread=thread.name, instruction=text_of(op), span=op.span)
+        for thread, op, _ in map(waits.__getitem__, causes_first)
     ]
     said = ("wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting),)
     found = _finding(code, profile, said, tuple(waiting), describe_execution(prepared, candidate))
     return replace(found, fixes=tuple(dict.fromkeys([*lacks, *found.fixes])))
+
+
+def _target(test: Event) -> Target:
+    return ("word", test.address) if test.mbarrier is None else ("mbarrier", test.mbarrier.address)
 
 
 def _bar_at(s: Structure, address: int) -> Thing:

@@ -116,7 +116,7 @@ class Path:
     a group).
     ``known`` are the results that the path has fixed; ``unfinished`` the reads of shared memory that may outlive the
     thread.
-    ``at`` is the operation at which the path stopped.
+    ``at`` is the operation at which the path stopped, ``pc`` its place in the code.
     ``tracked`` are the pairs (memory event, mbarrier event that signals its completion).
     """
 
@@ -132,3 +132,4 @@ class Path:
     known: dict[Uid, int] = field(default_factory=dict)
     unfinished: tuple[Uid, ...] = ()
     at: Op | None = None
+    pc: int = 0

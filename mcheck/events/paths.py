@@ -243,8 +243,8 @@ class Walker:
             emitter = Emitter(self.program, self.thread, self.semantics)
             emitter.event(state, self.thread.code[-1] if self.thread.code else Exit(), (Tag.EXIT,))
         code = self.thread.code
-        at = code[min(state.pc, len(code) - 1)] if code else None
-        self.paths.append(state.path(self.thread.index, ending, at))
+        pc = max(min(state.pc, len(code) - 1), 0)
+        self.paths.append(state.path(self.thread.index, ending, code[pc] if code else None, pc))
 
 
 def _stuck(state: State, position: int) -> State:

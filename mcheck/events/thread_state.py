@@ -114,7 +114,7 @@ class State:
         seen[self.pc] += (here,)
         self.visits = {pc: replace(self.visits[pc], seen=s) for pc, s in seen.items() if s}
 
-    def path(self, thread: int, ending: str, at: Op | None) -> Path:
+    def path(self, thread: int, ending: str, at: Op | None, pc: int) -> Path:
         return Path(
             thread,
             tuple(self.events),
@@ -128,6 +128,7 @@ class State:
             self.known,
             self.unfinished() if ending == "end" else (),
             at,
+            pc,
         )
 
     def unfinished(self) -> tuple[Uid, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.answers.number_text import format_ranges
-from mcheck.answers.root_waits import find_roots, find_signal
+from mcheck.answers.root_waits import StuckThread, Target, find_causes, find_signal
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Phrase, Thing, capital, join, say
@@ -45,8 +45,7 @@ class StuckGroup:
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     """Create the problem for agents that wait forever."""
     found = list(_group_stuck(m, stuck))
-    needs = _find_needs(found)
-    roots, needed = find_roots(needs), frozenset[int]().union(*needs)
+    roots, needed = _find_causes(m, found)
     order = sorted(range(len(found)), key=lambda k: k not in roots)  # those first that the others wait for
     waits = [_describe_wait(m, found[k]) for k in order[:SHOWN]]
     if len(order) > SHOWN:
@@ -102,33 +101,34 @@ def _told(m: Machine, group: StuckGroup) -> _Cause:
     return _Cause(group, fix, missed, _has_begun(group), plain)
 
 
-def _find_needs(groups: list[StuckGroup]) -> list[set[int]]:
-    """For each group the others that would let it go on."""
-    of = {agent.index: k for k, group in enumerate(groups) for agent in group.agents}
-    others = [agent for group in groups for agent in group.agents]
-    return [{of[agent.index] for agent in _find_needed(group, others)} - {k} for k, group in enumerate(groups)]
+def _find_causes(m: Machine, groups: list[StuckGroup]) -> tuple[frozenset[int], frozenset[int]]:
+    """The groups that are the cause of the deadlock, and those that would let others go on."""
+    of = [k for k, group in enumerate(groups) for _ in group.agents]
+    causes = find_causes([_describe_stuck(m, agent, group) for group in groups for agent in group.agents])
+    return frozenset(of[k] for k in causes.roots), frozenset(of[k] for k in causes.needed)
+
+
+def _describe_stuck(m: Machine, agent: Agent, group: StuckGroup) -> StuckThread:
+    threads = [m.program.threads[t] for t in agent.threads]
+    return StuckThread.create(threads, agent.pc, group.op, group.code, _find_tests(agent.blocked_on))
+
+
+def _find_tests(where: object) -> list[Target]:
+    """The mbarriers that a stuck agent tests; if there are none, the words."""
+    match where:
+        case Mbarrier():
+            return [("mbarrier", where.address)]
+        case Word():
+            return [("word", where.address)]
+        case list():
+            polled: list[Target] = [(kind, address) for kind, address, *_ in where]
+            return [target for target in polled if target[0] == "mbarrier"] or polled
+    return []
 
 
 def _waits_at_barrier(group: StuckGroup) -> bool:
     """Whether a group waits for other threads to come, which tells less than what those wait for."""
     return isinstance(group.agents[0].blocked_on, BarrierState)
-
-
-def _find_needed(group: StuckGroup, others: list[Agent]) -> list[Agent]:
-    """Those of the stuck agents that would let a group go on: a barrier lacks them, or they have still to signal."""
-    where = group.agents[0].blocked_on
-    if isinstance(where, BarrierState):
-        if where.count is None:
-            lacking = set(where.members) - set(where.arrived)
-            return [agent for agent in others if agent.index in lacking]
-        return [
-            a
-            for a in others
-            if a.blocked_on is not where and any(isinstance(op, ops.Barrier) for op in a.code[a.pc + 1 :])
-        ]
-    if isinstance(where, Mbarrier | Word):
-        return [agent for agent, _ in _find_signallers(where, others)]
-    return []
 
 
 def _find_signallers(where: Mbarrier | Word, stuck: list[Agent]) -> Iterator[tuple[Agent, Op]]:
