@@ -159,7 +159,15 @@ KERNELS = {
     ),
     Pass.OVERWRITTEN_WRITES: (
         text_of("read-behind-additions-that-are-handed-over"),
-        text_of("half-a-word-before-what-ends-the-wait"),
+        """PTX overwritten-before-the-wait-ends
+        { .global .u32 y = 0; }
+        P@cta 0 {
+          st.relaxed.gpu.global.u32 [y], 2;
+          st.relaxed.gpu.global.u32 [y], 3;
+          st.release.gpu.global.u32 [y], 1;
+        }
+        Q@cta 0 { await ld.acquire.gpu.global.u32 r2, [y] == 1; ld.relaxed.gpu.global.u32 r3, [y]; }
+        """,
     ),
     Pass.SEEN_PHASES: (ring(3, 2, 1), ring(3, 1, 1).replace(FENCE, "")),
     Pass.BLOCKED_EXECUTIONS: (

@@ -480,9 +480,9 @@ def _find_tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
 
 
 def _find_strong_words(program: Program) -> dict[int, int]:
-    """The words at constant addresses that strong operations or awaits access."""
+    """The words at constant addresses that strong operations or awaits access; in the size of the awaits, if any."""
     out: dict[int, int] = {}
-    for op in program.operations:
+    for op in sorted(program.operations, key=lambda op: not isinstance(op, ops.Await)):
         inner = ops.performed_operation(op)
         if not isinstance(inner, ops.ScalarAccess) or not isinstance(inner.address, Const):
             continue
