@@ -21,6 +21,36 @@ Meeting = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """What the code of a thread does for others, with the place of each: the mbarriers that it signals and the words
+    that it writes, its barriers, its halves of cluster barriers; and its branches, with where they lead.
+    """
+
+    signals: tuple[tuple[int, Target], ...]
+    barriers: tuple[tuple[int, Expr | None], ...]
+    cluster_halves: tuple[tuple[int, str], ...]
+    branches: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def create(thread: Thread) -> Steps:
+        """The steps of a thread's code."""
+        code = [(at, ops.performed_operation(op)) for at, op in enumerate(thread.code)]
+        return Steps(
+            signals=tuple((at, target) for at, op in code if (target := _signal(op)) is not None),
+            barriers=tuple((at, op.barrier) for at, op in code if isinstance(op, ops.Barrier)),
+            cluster_halves=tuple((at, op.kind) for at, op in code if isinstance(op, ops.ClusterBarrier)),
+            branches=tuple((at, thread.labels[op.target]) for at, op in code if isinstance(op, ops.Branch)),
+        )
+
+    def first_to_come(self, pc: int) -> int:
+        """The first place that is still to come behind this one: that after it, or the head of a loop around it."""
+        first = pc + 1
+        while (start := min([first, *(head for at, head in self.branches if at >= first)])) < first:
+            first = start
+        return first
+
+
+@dataclass(frozen=True, slots=True)
 class StuckThread:
     """A thread, or lanes that execute as one, that waits forever: the ``code`` of the deadlock at this wait, the
     operation, what it ``tests`` if that is memory, and whether its code still signals or comes to something.
@@ -35,17 +65,21 @@ class StuckThread:
     arrived: bool
 
     @staticmethod
-    def create(threads: Sequence[Thread], pc: int, op: Op, code: str, tests: Iterable[Target]) -> StuckThread:
-        """The description of threads that are stuck at this place in their code, which is one code."""
-        places = tuple(t.place for t in threads)
-        rest = [ops.performed_operation(later) for later in _still_to_come(threads[0], pc)]
-        signals = {target for later in rest if (target := _signal(later)) is not None}
-        barriers = {later.barrier for later in rest if isinstance(later, ops.Barrier)}
-        halves = [later.kind for later in rest if isinstance(later, ops.ClusterBarrier)]
+    def create(
+        threads: Sequence[Thread], steps: Steps, pc: int, op: Op, code: str, tests: Iterable[Target]
+    ) -> StuckThread:
+        """The description of threads that are stuck at this place in their code, of which these are the ``steps``."""
+        first = steps.first_to_come(pc)
+        halves = [kind for at, kind in steps.cluster_halves if at >= first]
         return StuckThread(
-            places, ops.performed_operation(op), code, frozenset(tests), frozenset(signals), frozenset(barriers),
+            tuple(t.place for t in threads),
+            ops.performed_operation(op),
+            code,
+            frozenset(tests),
+            signals=frozenset(target for at, target in steps.signals if at >= first),
+            barriers=frozenset(barrier for at, barrier in steps.barriers if at >= first),
             arrived=halves[:1] == ["wait"],
-        )  # fmt: skip
+        )
 
     @property
     def meeting(self) -> Meeting | None:
@@ -148,14 +182,3 @@ def _signal(op: Op) -> Target | None:
     if not isinstance(address, Const):
         return None
     return "word" if isinstance(op, ops.ScalarWrite) else "mbarrier", widened(address.value)
-
-
-def _still_to_come(thread: Thread, pc: int) -> list[Op]:
-    """The operations behind a place in the code, with those of the loops that it is in."""
-    first = pc + 1
-    while True:
-        back = [thread.labels[op.target] for op in thread.code[first:] if isinstance(op, ops.Branch)]
-        start = min([first, *back])
-        if start == first:
-            return list(thread.code[first:])
-        first = start

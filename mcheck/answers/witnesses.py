@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcheck.answers.left_open import is_question
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.root_waits import StuckThread, Target, find_causes
+from mcheck.answers.root_waits import Steps, StuckThread, Target, find_causes
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.phrase import Actor, Lack, Phrase, Thing, say
 from mcheck.base.records import dataclass
@@ -241,7 +241,8 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         if op is None:
             continue
         thread = s.program.threads[path.thread]
-        waits.append((thread, op, StuckThread.create([thread], path.pc, op, deadlock_code(op), map(_target, tests))))
+        stuck = StuckThread.create([thread], Steps.create(thread), path.pc, op, deadlock_code(op), map(_target, tests))
+        waits.append((thread, op, stuck))
         if tests and tests[-1].mbarrier is not None:
             lack = find_lack(s, phases_of(prepared, candidate), tests[-1].mbarrier.address)
             lacks += [lack.describe(_bar_at(s, tests[-1].mbarrier.address))] if lack else []

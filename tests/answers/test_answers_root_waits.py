@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.answers.root_waits import StuckThread, Target, find_causes
+from mcheck.answers.root_waits import Steps, StuckThread, Target, find_causes
 from mcheck.answers.step_text import deadlock_code
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops
@@ -24,7 +24,10 @@ def causes(*roles: str) -> tuple[set[int], str]:
     text = "\n".join(f"P{k}@{role}" for k, role in enumerate(roles))
     program = parse(f"PTX causes\n{OBJECTS}\n{text}\n", "causes.litmus")
     firsts = [next(t for t in program.threads if t.role == f"P{k}") for k in range(len(roles))]
-    stuck = [StuckThread.create([t], 0, t.code[0], deadlock_code(t.code[0]), targets_of(t.code[0])) for t in firsts]
+    stuck = [
+        StuckThread.create([t], Steps.create(t), 0, t.code[0], deadlock_code(t.code[0]), targets_of(t.code[0]))
+        for t in firsts
+    ]
     roots = find_causes(stuck).roots
     return set(roots), max(stuck[k].code for k in roots)
 
@@ -84,7 +87,7 @@ def test_a_signal_earlier_in_the_loop_is_still_to_come() -> None:
     one, two = parse(text, "loop.litmus").threads
     at = next(k for k, op in enumerate(two.code) if isinstance(op, ops.Await))
     stuck = [
-        StuckThread.create([t], k, t.code[k], deadlock_code(t.code[k]), targets_of(t.code[k]))
+        StuckThread.create([t], Steps.create(t), k, t.code[k], deadlock_code(t.code[k]), targets_of(t.code[k]))
         for t, k in ((one, 0), (two, at))
     ]
     assert find_causes(stuck).roots == {1}

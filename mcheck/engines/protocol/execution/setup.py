@@ -8,6 +8,7 @@ from dataclasses import field, fields
 from itertools import chain
 from typing import Literal
 
+from mcheck.answers.root_waits import Steps
 from mcheck.base.errors import Unsupported
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import tape_of
@@ -134,6 +135,7 @@ class Setup:
     spin_waits: dict[tuple[int, int], bool] = field(default_factory=dict)
     carried_registers: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     facts_by_agent: dict[int, CodeFacts] = field(default_factory=dict)
+    steps_by_agent: dict[int, Steps] = field(default_factory=dict)
     warpgroups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     demanded_bits: dict[int, DemandedBits] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
@@ -253,6 +255,13 @@ class Setup:
             found = self.facts_by_agent[agent] = CodeFacts(
                 self.program.threads[self.partition[agent][0]], self.mbarriers_may_end
             )
+        return found
+
+    def steps_of(self, agent: int) -> Steps:
+        """What the code of an agent does for others."""
+        found = self.steps_by_agent.get(agent)
+        if found is None:
+            found = self.steps_by_agent[agent] = Steps.create(self.program.threads[self.partition[agent][0]])
         return found
 
     def observed_registers_of(self, agent: int) -> frozenset[str]:

@@ -110,7 +110,8 @@ def _find_causes(m: Machine, groups: list[StuckGroup]) -> tuple[frozenset[int], 
 
 def _describe_stuck(m: Machine, agent: Agent, group: StuckGroup) -> StuckThread:
     threads = [m.program.threads[t] for t in agent.threads]
-    return StuckThread.create(threads, agent.pc, group.op, group.code, _find_tests(agent.blocked_on))
+    steps = m.setup.steps_of(agent.index)
+    return StuckThread.create(threads, steps, agent.pc, group.op, group.code, _find_tests(agent.blocked_on))
 
 
 def _find_tests(where: object) -> list[Target]:
