@@ -25,6 +25,7 @@ from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.execution.waits.assumed_failures import detach
+from mcheck.simt.execution.waits.polling_loops import PollingLoop
 from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import (
     Indices,
@@ -61,6 +62,8 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
     may_wait = strong and len(rows) == 1
+    may_spin = op is not None and not strong and len(rows) == 1
+    may_spin = may_spin and PollingLoop(unit.function, at - unit.start).may_return({})
     return _Load(
         k=k,
         statement=statement,
@@ -73,7 +76,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         signed=kind[0] == "s" and size < 8,
         strong=strong,
         waits=find_waits(k, unit, at, size) if may_wait else None,
-        spins=find_waits(k, unit, at, size) if op is not None and not strong and len(rows) == 1 else None,
+        spins=find_waits(k, unit, at, size) if may_spin else None,
         barrier_waits=find_barrier_waits(k, unit, at, size) if may_wait else None,
     ).run
 
