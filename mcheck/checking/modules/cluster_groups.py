@@ -58,6 +58,8 @@ WAITING_SECONDS = 3.0
 """Time for groups of clusters that wait for each other, before it is asked whether pairs of them stand for all."""
 COUNTED_SECONDS = 30.0
 """Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
+AS_WRITTEN_SECONDS = 10.0
+"""Maximum time to follow a pair with its strong accesses of shared memory, if it has an error with weak ones."""
 TOGETHER = "following clusters together"
 IN_PAIRS = "following pairs of clusters"
 IN_CLASSES = "following a cluster of each class"
@@ -258,7 +260,7 @@ def _answer_from_pairs(
             return given
         if read is not launched or trace is not None:
             return None
-        return without_scope(follow(pair, limit, apart=True, module=launched))
+        return without_scope(follow(pair, limit.share(AS_WRITTEN_SECONDS), apart=True, module=launched))
 
     def find_stuck(alone: Launch, limit: Limit) -> Sequence[Finding]:
         return never_ending(alone, follow, question, limit)
