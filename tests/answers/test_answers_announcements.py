@@ -60,3 +60,18 @@ def test_the_scope_is_one() -> None:
 def test_an_announcement_that_comes_too_early_is_named(twin: str, fix: str) -> None:
     found = check(*launched(twin), timeout=60)
     assert any(fix in f.missing for f in found.findings), [f.missing for f in found.findings]
+
+
+@pytest.mark.daily(least=0)
+@pytest.mark.parametrize(
+    ("twin", "fix"),
+    [
+        ("histogram_counter/twin2", "Correct the number with which the result at line"),
+        ("grid_barrier/twin1", "Correct the number with which the result at line"),
+    ],
+)
+def test_a_wrong_count_is_named(twin: str, fix: str) -> None:
+    found = check(*launched(twin), timeout=60)
+    assert any(fix in f.missing and "has counted itself" in f.missing for f in found.findings), [
+        f.missing for f in found.findings
+    ]

@@ -129,6 +129,11 @@ def _write(plan: Plan, line: Line, labels: Iterator[int]) -> list[str]:
         return _take_lines("next" if plan.ahead else "tile")
     if line.what == "leave":
         return ["setp.ge.u32 %p, %r5, %r0;", "@%p bra E;"]
+    return write_access(line, labels)
+
+
+def write_access(line: Line, labels: Iterator[int]) -> list[str]:
+    """A store or a load."""
     skip, made = f"N{next(labels)}", ["mov.u32 %r10, 0;"]
     for name, times in line.place:
         made.append(

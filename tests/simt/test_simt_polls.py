@@ -167,6 +167,7 @@ def test_what_is_right_is_clean(body: str, verdict: str) -> None:
         (FENCED, "	membar.gl;\n", "", "RACE001", "[%rd4]"),
         (FENCED, "fence.acq_rel.gpu;", "", "RACE001", "[%rd4]"),
         (LEADER, "ld.acquire", "ld.relaxed", "RACE001", "[%rd4]"),
+        (LEADER, "ld.acquire.gpu", "ld", "RACE001", "ld.global.b32"),
         (LEADER, "$GO:\n	bar.sync 	0;", "$GO:", "RACE001", "[%rd4]"),
         (
             SEMAPHORE,

@@ -1,6 +1,9 @@
 """Races between CTAs in which one announces by a word what it has done, and the other one sees that: which part of the
 announcement is missing, by the line at which the order is lost.
 
+A CTA that counts itself announces that, too. If the other one goes on before that, with the number for all, it asks for
+another number, or in another word, than it should.
+
 A CTA's announcement takes three parts (8.8, 8.9): what its threads did comes before the write of the word, by a barrier
 unless the same thread did it; the write releases, or a fence before it; and the read acquires, or a fence behind it.
 """
@@ -19,6 +22,8 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import WIDTH
+
+COUNTS = ("add", "inc", "sub", "dec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,9 @@ def suggest_announcement(g: ExecutionGraph) -> Fix | None:
     if g.old.asynchronous or g.new.asynchronous:
         return None
     whole = (made.write for made in found if not any(_missing_halves(g, made, scope)))
-    return next(filter(None, (_suggest_order_before(g, write, scope) for write in whole)), None)
+    return next(filter(None, (_suggest_order_before(g, write, scope) for write in whole)), None) or _suggest_count(
+        g, scope
+    )
 
 
 def _find_announcements(g: ExecutionGraph, scope: str) -> Iterator[Announcement]:
@@ -63,9 +70,13 @@ def _find_announcements(g: ExecutionGraph, scope: str) -> Iterator[Announcement]
 
 def _is_decisive(g: ExecutionGraph, read: Step) -> bool:
     """Whether it matters which value is read: else another one could be as well, and nothing would be announced."""
+    return isinstance(read.op, ops.Await | ops.Atomic) or (isinstance(read.op, ops.Load) and _steers(g, read))
+
+
+def _steers(g: ExecutionGraph, read: Step) -> bool:
+    """Whether the path that is followed is that for the value which is read."""
     code = g.agents[read.agent].code
-    followed = 0 <= read.pc < len(code) - 1 and isinstance(code[read.pc + 1], ops.AssumedValue)
-    return isinstance(read.op, ops.Await | ops.Atomic) or (isinstance(read.op, ops.Load) and followed)
+    return 0 <= read.pc < len(code) - 1 and isinstance(code[read.pc + 1], ops.AssumedValue)
 
 
 def _is_wide(op: Op, scope: str) -> bool:
@@ -146,6 +157,36 @@ def _suggest_order_before(g: ExecutionGraph, write: Step, scope: str) -> Fix | N
             "{} announces at {} what other threads have done, and does not wait for them", g.name(write.agent), last
         ),
     )
+
+
+def _suggest_count(g: ExecutionGraph, scope: str) -> Fix | None:
+    """The number for which the CTA of the later access does not wait, or by which it takes itself for the last one,
+    though the other CTA has still to count itself in the same word, behind the earlier access.
+    """
+    for read in g.steps:
+        if read.signal >= 0 or not g.share_cta(read.agent, g.new.agent) or not g.is_known(read):
+            continue
+        if not (isinstance(read.op, ops.Await) or _steers(g, read)) or not _is_wide(read.op, scope):
+            continue
+        for agent in g.agents:
+            if not g.share_cta(agent.index, g.old.agent):
+                continue
+            first = g.steps[g.old.position].pc + 1 if agent.index == g.old.agent else 0
+            to_come = next((op for op in agent.code[first:] if _counts(op) and _address(op) == _address(read.op)), None)
+            seen = (e for e in g.own_steps(agent.index) if e.op is to_come and e.step <= read.time[agent.index])
+            if to_come is not None and not any(seen):
+                return advise(
+                    "Correct the number with which the result at {} is compared, or the word that is counted in: {}"
+                    " goes on before {} has counted itself at {}",
+                    site_of(read.op), g.name(g.new.agent), g.name(agent.index), site_of(to_come),
+                )  # fmt: skip
+    return None
+
+
+def _counts(op: Op) -> bool:
+    """Whether an operation counts in a word."""
+    inner = ops.performed_operation(op)
+    return isinstance(inner, ops.Atomic) and inner.op in COUNTS
 
 
 def _announces_later(g: ExecutionGraph, write: Step) -> Op | None:

@@ -44,6 +44,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
 from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters, clusters_of
+from mcheck.simt.grid.pairs.weak_shared import with_weak_shared
 from mcheck.simt.grid.signals.signal_order import NeverEnds
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -57,6 +58,8 @@ WAITING_SECONDS = 3.0
 """Time for groups of clusters that wait for each other, before it is asked whether pairs of them stand for all."""
 COUNTED_SECONDS = 30.0
 """Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
+AS_WRITTEN_SECONDS = 10.0
+"""Maximum time to follow a pair with its strong accesses of shared memory, if it has an error with weak ones."""
 TOGETHER = "following clusters together"
 IN_PAIRS = "following pairs of clusters"
 IN_CLASSES = "following a cluster of each class"
@@ -248,11 +251,16 @@ def _answer_from_pairs(
     """
     if launch.beside:
         return None
-    launched, module = module, without_idle_atomics(module)
+    launched, read = module, without_idle_atomics(module)
+    module = with_weak_shared(read)
 
     def follow_pair(pair: Launch, limit: Limit, trace: ClusterTrace | None = None) -> Answer | None:
         given = without_scope(follow(pair, limit, apart=True, trace=trace, module=module))
-        return given if module is launched or given is None or given.verdict is Verdict.PROVED else None
+        if module is launched or given is None or given.verdict is Verdict.PROVED:
+            return given
+        if read is not launched or trace is not None:
+            return None
+        return without_scope(follow(pair, limit.share(AS_WRITTEN_SECONDS), apart=True, module=launched))
 
     def find_stuck(alone: Launch, limit: Limit) -> Sequence[Finding]:
         return never_ending(alone, follow, question, limit)

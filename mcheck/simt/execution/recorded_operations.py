@@ -75,6 +75,8 @@ class RecordedOperations:
     early_accesses: dict[tuple[object, ...], Any] = field(default_factory=dict)
     """Accesses before a wait for the preceding grids (``mcheck.simt.traces.dependent_grids.Early``), by location."""
     polls: AssumedFailures = field(default_factory=AssumedFailures)
+    since_barriers: dict[int, tuple[int, set[tuple[int, int]]]] = field(default_factory=dict)
+    """By lane, how much of its code has been looked through, and what it has accessed there since its last barrier."""
     has_conflicting_stores: bool = False
     """Whether lanes stored to one place by one instruction, with values that may differ."""
 

@@ -76,12 +76,14 @@ def _lanes_without_accesses(c: Cluster, key: list[Word], size: int, lanes: Indic
 
 def _has_accessed(c: Cluster, lane: int, low: int, high: int) -> bool:
     """Whether a lane has accessed some of these bytes since its last barrier."""
-    for op in reversed(c.recorded.code[lane]):
+    code, (read, found) = c.recorded.code[lane], c.recorded.since_barriers.get(lane, (0, set()))
+    for op in code[read:]:
         if isinstance(op, BARRIERS):
-            return False
-        if any(at < high and low < end for at, end in _accessed(performed_operation(op), lane)):
-            return True
-    return False
+            found.clear()
+        else:
+            found.update(_accessed(performed_operation(op), lane))
+    c.recorded.since_barriers[lane] = len(code), found
+    return any(at < high and low < end for at, end in found)
 
 
 def _accessed(op: Op, lane: int) -> Iterator[tuple[int, int]]:

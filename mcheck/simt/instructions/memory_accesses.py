@@ -25,6 +25,7 @@ from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.execution.waits.assumed_failures import detach
+from mcheck.simt.execution.waits.polling_loops import PollingLoop
 from mcheck.simt.execution.waits.value_tests import AwaitedValue
 from mcheck.simt.instructions.access_operands import (
     Indices,
@@ -61,6 +62,8 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
     may_wait = strong and len(rows) == 1
+    may_spin = op is not None and not strong and len(rows) == 1
+    may_spin = may_spin and PollingLoop(unit.function, at - unit.start).may_return({})
     return _Load(
         k=k,
         statement=statement,
@@ -73,6 +76,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         signed=kind[0] == "s" and size < 8,
         strong=strong,
         waits=find_waits(k, unit, at, size) if may_wait else None,
+        spins=find_waits(k, unit, at, size) if may_spin else None,
         barrier_waits=find_barrier_waits(k, unit, at, size) if may_wait else None,
     ).run
 
@@ -98,6 +102,8 @@ class _Load:
     """Whether the sign is extended into a wider register."""
     strong: bool
     waits: FindWaits | None
+    spins: FindWaits | None
+    """The same for a weak load. That orders nothing, so the loop is followed, but it may be one without an end."""
     barrier_waits: FindBarrierWait | None
 
     def run(self, c: Cluster, mask: Mask) -> Mask | None:
@@ -114,12 +120,30 @@ class _Load:
                 if not some.any():
                     continue
             self._execute(c, some, wait)
+        if self.spins is not None:
+            self._note_spins(c, mask, self.spins)
         if not held.any():
             return mask
         c.pc[held] = c.current_pc
         c.iterations[held] += YIELD_AFTER
         mask = mask & ~held
         return mask if mask.any() else None
+
+    def _note_spins(self, c: Cluster, mask: Mask, spins: FindWaits) -> None:
+        """Record weak loads whose values let nothing happen but that the load is repeated: other lanes run first."""
+        (row,) = self.rows
+        if row is None:
+            return
+        for some, wait in spins(mask):
+            if wait is None:
+                continue
+            lanes = np.flatnonzero(some)
+            values = self.k.lanes.values[row][lanes]
+            failed = np.array([not wait.holds(v) for v in values.tolist()], np.bool_)
+            c.polls.idle[lanes[~failed]] = 0
+            if failed.any():
+                address = to_generic(fetch_lanes(self.fetch, some, lanes)[0])
+                c.polls.note_loads(lanes[failed], c.current_pc, address[failed], values[failed])
 
     def _poll_around_barrier(self, c: Cluster, mask: Mask, held: Mask, find: FindBarrierWait) -> Mask:
         """The lanes that poll around a barrier, each the only one of its CTA; those whose attempt fails are ``held``

@@ -2,9 +2,10 @@
 
 *Conditions.*
 
-1. The first value c of the word is given. One thread of each cluster draws numbers from it, by atomics that add 1 at a
-   scope of the grid; nothing else accesses it. So all numbers that are drawn are different, and those of a cluster
-   grow. Behind the last one of the ``count`` tiles, a cluster draws only numbers that mean the end.
+1. The first value c of the word is given. One thread of each cluster draws numbers from it, or one of each team of its
+   threads (condition 5), by atomics that add 1 at a scope of the grid; nothing else accesses it. So all numbers that
+   are drawn are different, and those of a thread grow. Behind the last one of the ``count`` tiles, a thread draws only
+   numbers that mean the end.
 2. Whichever tile is drawn, and whichever number behind the tiles, a round does the same, in every cluster: control,
    operands and addresses of shared memory are the same. What it accesses of global memory is a function of the number
    that one round has drawn, or of the coordinates of the cluster, not of both
@@ -13,6 +14,11 @@
    does not depend on one; those of the same number that move differently do not meet for any. Accesses that depend on
    no number conflict with none of another cluster.
 4. No strong access of global memory, but for those of the word and for reductions that order nothing.
+5. If several threads of a cluster draw, each does so for a team: its warp, as many warps for each, or itself alone
+   (``mcheck.simt.grid.draws.teams``). From their first draws on, teams share no barrier and no mbarrier, and no bytes
+   that one of them writes, whatever number of tiles each has drawn; atomics on one word aside. What a thread does
+   before the first draw of its team does not wait for what others do behind theirs
+   (``mcheck.simt.grid.draws.team_accesses``).
 
 *The argument.* Clusters do not conflict (1, 3), so a race is one within a cluster. What the atomics on the word order
 is nothing within it: its own are those of one thread, and between clusters nothing has to be ordered. So take them
@@ -22,6 +28,16 @@ for either none depends on a number, or both on the same one, and move alike (3)
 orders its accesses has not become more (4). The numbers of rounds k from 0 to that of the tiles are all there are: one
 cluster may draw every tile. So it is enough that a cluster that is given the same number k times has no error, for each
 such k. Accesses are in bounds and aligned for every number.
+
+*Teams.* The same holds for each team, so let each have one number in all of its rounds, another one than the others
+(there are as many tiles): accesses of two teams have only met if neither depends on a number. Now k is one number for
+each team, and they need not be equal. It is enough that there is no error if they are. Let x and y be accesses of two
+teams, of which y is behind the first draw of its team B. They are no race if x is, too, for then they do not meet (5).
+Otherwise x is what its team A does whatever it draws. Take all numbers to be that of B. Then there is an execution in
+which all other teams draw behind the end of B, since nobody waits for them (5). There x and y are ordered by what
+threads do before the first draws, and by what B does. That is so as well if other numbers are those of the others: what
+these do behind their first draws can only add to the order. If neither access is behind a draw, any numbers will do.
+Errors of one team are those of its k alone: what it does is the same, and it waits for nobody else.
 """
 
 from __future__ import annotations
@@ -53,14 +69,16 @@ from mcheck.simt.grid.draws.given_draws import (
     with_rounds,
 )
 from mcheck.simt.grid.draws.predication import with_guards
+from mcheck.simt.grid.draws.team_accesses import check_teams
 from mcheck.simt.grid.draws.tile_accesses import MAX_NUMBER, Tiles, TilesMeet, check_apart, find_tiles, watch_rounds
 from mcheck.simt.grid.pairs.known_words import without_contents
 from mcheck.simt.grid.pairs.reduction import MAX_CLUSTERS, NotReducible, cancels_clusters, is_box
 
 SAID = (
-    "all {} clusters draw tiles from {}, each does the same with any of the {} tiles, and tiles keep apart; one cluster"
-    " was followed for each number of tiles that it may draw"
+    "all {} clusters draw tiles{} from {}, each does the same with any of the {} tiles, and tiles keep apart; one"
+    " cluster was followed for each number of tiles that it may draw"
 )
+SEVERAL = " (in each of them {} threads, for those of their warps or for themselves)"
 MAX_TILES = 1 << 12
 """Maximum number of tiles."""
 OTHERS = 1
@@ -109,20 +127,26 @@ def answer_drawn(
         tiles = find_tiles(module, alone, draws, within)
     if tiles.count > MAX_TILES or tiles.end + tiles.behind >= MAX_NUMBER:
         raise NotReducible(f"there are more than {MAX_TILES} tiles")
+    if tiles.count < tiles.teams.count:
+        raise NotReducible("a cluster has more threads that draw than there are tiles")
     given = give_draws(module, launch.entry, draws, tiles.first, tiles.end)
     most = watch_rounds(given, alone, tiles, tiles.count, limit)
+    own = give_draws(module, launch.entry, draws, tiles.first, tiles.end, tiles.teams)
     try:
         check_apart([most], tiles, draws, is_conflict, limit)
-        answers, numbers = _answer_rounds(given, alone, tiles.count, follow, every, limit)
+        check_teams(own, alone, tiles.teams, [tiles.count], limit)
+        answers, numbers = _answer_rounds(own, alone, tiles.count, follow, every, limit)
         fewer = [watch_rounds(given, alone, tiles, number, limit) for number in numbers if number < tiles.count]
         if fewer:
             check_apart([most, *fewer], tiles, draws, is_conflict, limit)
+            check_teams(own, alone, tiles.teams, [tiles.count, *numbers], limit)
     except TilesMeet as meeting:
         two = _answer_meeting(module, alone, draws, tiles, meeting, follow, limit)
         if two is None:
             raise
         return two
-    said = SAID.format(total, draws.word.name, tiles.count)
+    several = SEVERAL.format(tiles.teams.count) if tiles.teams.count > 1 else ""
+    said = SAID.format(total, several, draws.word.name, tiles.count)
     return join_answers(answers, total, said, together=1)
 
 
@@ -141,7 +165,7 @@ def _answer_meeting(
     own = [cluster for cluster, _ in meeting.owners if cluster is not None]
     free = (k for k in range(total) if k not in own)
     one, other = (DrawnTile(next(free) if at is None else at, tile) for at, tile in meeting.owners)
-    given = give_tiles(module, launch.entry, draws, one, other, tiles.end)
+    given = give_tiles(module, launch.entry, draws, one, other, tiles.end, tiles.teams)
     found = follow(given.module, replace(launch, group=((one.cluster, 0, 0), (other.cluster, 0, 0))), limit)
     if found is None or not any(f.severity == "error" for f in found.findings):
         return None

@@ -1,5 +1,5 @@
-"""A kernel that is given the numbers that it draws: as many rounds as a parameter says with one and the same tile, and
-then the end of the tiles.
+"""A kernel that is given the numbers that it draws: as many rounds as a parameter says with one and the same tile, or
+each team of threads with one of its own, and then the end of the tiles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from mcheck.frontend.ptx.lane_arithmetic import type_bits
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module, Parameter, Register
 from mcheck.isa.opcode import read_opcode
+from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.draws.drawn_numbers import Draws
+from mcheck.simt.grid.draws.teams import Teams
 from mcheck.simt.grid.footprints.coordinate_taint import tainted_rows
 
 ROUNDS = "mcheck_rounds"
@@ -39,30 +41,39 @@ class DrawnTile:
     tile: int | None
 
 
-def give_draws(module: Module, entry: str, draws: Draws, tile: int, end: int) -> GivenDraws:
+def give_draws(module: Module, entry: str, draws: Draws, tile: int, end: int, teams: Teams | None = None) -> GivenDraws:
     """The kernel with selections in the places of the atomics by which it draws: of ``tile`` in each round, and of
-    ``end`` behind the last one. Each lane counts its rounds.
+    ``end`` behind the last one. Each lane counts its rounds. With ``teams``, each has a tile of its own, from that on.
     """
     writer = _Writer(module.functions[entry], draws)
     rounds = writer.register("%mcheck_rounds", "u32")
     writer.write("ld", "param", "u32", operands=[rounds, ptx.Address(ptx.Symbol(ROUNDS))])
     number = Parameter(name=ROUNDS, type="u32", space="param", align=SIZE, size=SIZE, span=writer.function.span)
-    return writer.finish(module, rounds, ptx.Immediate(tile), end, number)
+    own: ptx.Operand = ptx.Immediate(tile)
+    if teams is not None and teams.count > 1:
+        own = writer.team_number(teams)
+        writer.write("add", "u32", operands=[own, own, ptx.Immediate(tile)])
+        own = writer.widened(own)
+    return writer.finish(module, rounds, own, end, number)
 
 
-def give_tiles(module: Module, entry: str, draws: Draws, first: DrawnTile, second: DrawnTile, end: int) -> GivenDraws:
-    """The same for two clusters, which draw these tiles."""
+def give_tiles(
+    module: Module, entry: str, draws: Draws, first: DrawnTile, second: DrawnTile, end: int, teams: Teams
+) -> GivenDraws:
+    """The same for two clusters, whose first teams draw these tiles."""
     writer = _Writer(module.functions[entry], draws)
     at, is_first = writer.register("%mcheck_cta", "u32"), writer.register("%mcheck_first", "pred")
-    rounds, tile = writer.register("%mcheck_rounds", "u32"), writer.register("%mcheck_tile", "u32")
-    if max(type_bits(s.opcode.type) for s in writer.drawn) > 8 * SIZE:
-        tile = writer.register("%mcheck_wide_tile", "u64")
+    rounds, tile = writer.register("%mcheck_rounds", "u32"), writer.register("%mcheck_tile", writer.type)
     writer.write("mov", "u32", operands=[at, ptx.Special("ctaid.x")])
     writer.write("setp", "eq", "u32", operands=[is_first, at, ptx.Immediate(first.cluster)])
     numbers = [ptx.Immediate(int(one.tile is not None)) for one in (first, second)]
     writer.write("selp", "b32", operands=[rounds, *numbers, is_first])
     tiles = [ptx.Immediate(one.tile or 0) for one in (first, second)]
     writer.write("selp", f"b{type_bits(tile.type)}", operands=[tile, *tiles, is_first])
+    if teams.count > 1:
+        draw, team = writer.register("%mcheck_draws", "pred"), writer.team_number(teams)
+        writer.write("setp", "eq", "u32", operands=[draw, team, ptx.Immediate(0)])
+        writer.write("selp", "b32", operands=[rounds, rounds, ptx.Immediate(0), draw])
     return writer.finish(module, rounds, tile, end)
 
 
@@ -83,6 +94,31 @@ class _Writer:
     def write(self, *parts: str, operands: Sequence[ptx.Operand]) -> None:
         """Write an instruction at the beginning."""
         self.begin.append(_instruction(replace(self.drawn[0], guard=None), parts, operands))
+
+    @property
+    def type(self) -> str:
+        """The type of a number that is drawn."""
+        return "u64" if max(type_bits(s.opcode.type) for s in self.drawn) > 8 * SIZE else "u32"
+
+    def team_number(self, teams: Teams) -> Register:
+        """A register with the number of the team of a lane."""
+        number, lane = self.register("%mcheck_team", "u32"), self.register("%mcheck_lane", "u32")
+        self.write("mov", "u32", operands=[number, ptx.Special("warpid")])
+        self.write("mov", "u32", operands=[lane, ptx.Special("laneid")])
+        self.write("mad", "lo", "u32", operands=[number, number, ptx.Immediate(WARP), lane])
+        self.write("div", "u32", operands=[number, number, ptx.Immediate(teams.lanes)])
+        if teams.ctas > 1:
+            self.write("mov", "u32", operands=[lane, ptx.Special("cluster_ctarank")])
+            self.write("mad", "lo", "u32", operands=[number, lane, ptx.Immediate(teams.in_cta), number])
+        return number
+
+    def widened(self, number: Register) -> Register:
+        """The number in a register that is as wide as those that are drawn."""
+        if self.type == number.type:
+            return number
+        wide = self.register("%mcheck_wide_team", self.type)
+        self.write("cvt", self.type, number.type, operands=[wide, number])
+        return wide
 
     def finish(
         self, module: Module, rounds: Register, tile: ptx.Operand, end: int, *parameters: Parameter

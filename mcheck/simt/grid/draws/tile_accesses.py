@@ -4,6 +4,9 @@ The cluster is executed with as many rounds as there are tiles, each with one an
 coordinate does. Rounds take turns with a few symbols: when one is used again, what still depends on the number before
 is not followed any more. So do the numbers that are drawn when no tile is left: these are different, too.
 
+Teams of threads that draw for themselves (``mcheck.simt.grid.draws.teams``) have the same symbols, each for its own
+numbers. No value that one has may come to another one; that is for the caller to see.
+
 What a cluster does behind its last round may depend on how many there were. So it is executed with several numbers of
 rounds, and what is compared is what it accesses with any of them.
 """
@@ -26,6 +29,7 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -35,6 +39,7 @@ from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.execution.value_numbering import mix_numbers
 from mcheck.simt.grid.draws.drawn_numbers import Draws
 from mcheck.simt.grid.draws.given_draws import GivenDraws, give_draws, with_rounds
+from mcheck.simt.grid.draws.teams import Teams, find_teams, one_team
 from mcheck.simt.grid.footprints.class_names import slope_names
 from mcheck.simt.grid.footprints.footprint import ANY, UPDATE, Form
 from mcheck.simt.grid.footprints.grid_classes import (
@@ -77,6 +82,7 @@ class Tiles:
     first: int
     count: int
     behind: int
+    teams: Teams
 
     @property
     def end(self) -> int:
@@ -91,21 +97,33 @@ class Tiles:
 
 
 @dataclass(slots=True)
+class Drawn:
+    """How many tiles a thread has drawn, and how many numbers behind them."""
+
+    rounds: int = 0
+    last: int = 0
+
+
+@dataclass(slots=True)
 class RoundWatch(GridWatch):
     """The watch on a cluster that is given what it draws."""
 
     executes_alone: ClassVar[bool] = True
     given: GivenDraws = field(kw_only=True)
     entry: str = field(kw_only=True)
-    rounds: int = 0
-    """How many tiles have been drawn."""
-    last_draws: int = 0
-    """How many numbers behind the tiles have been drawn."""
+    teams: Teams = field(kw_only=True)
+    """The threads that share what one of them draws."""
     epochs: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MAX_SYMBOLS, np.uint64))
     """By axis, the round of the number that it stands for."""
-    drawers: set[int] = field(default_factory=set)
+    drawn: dict[int, Drawn] = field(default_factory=dict)
+    """What has been drawn, by the lane of the thread."""
     may_order: str = ""
     """An instruction that may order accesses of different rounds or clusters."""
+
+    @property
+    def last_draws(self) -> int:
+        """How many numbers behind the tiles the cluster has drawn."""
+        return sum(one.last for one in self.drawn.values())
 
     def varying(self, compiler: Compiler) -> frozenset[int]:
         """The rows of the numbers that are drawn."""
@@ -137,38 +155,53 @@ class RoundWatch(GridWatch):
         def run(c: Cluster, mask: Mask) -> Mask | None:
             lanes = np.flatnonzero(self.compiler.guarded(unit, statement.guard, mask))
             rest = step(c, mask)
+            by_axis: dict[int, list[int]] = {}
             for lane in lanes.tolist():
-                self.drawers.add(lane)
-                if c.lanes.values[choice][lane]:
-                    axis = TILE_AXES[self.rounds % TURNS]
-                    self.rounds += 1
-                else:
-                    axis = LAST_AXES[self.last_draws % LAST_TURNS]
-                    self.last_draws += 1
-                    if self.last_draws > MAX_LAST:
-                        raise NotReducible("a cluster goes on drawing when no tile is left", statement.span)
-                self._forget(axis)
-                slopes = np.zeros((MAX_SYMBOLS, 1), np.int64)
+                by_axis.setdefault(
+                    self._next_axis(lane, statement, is_tile=bool(c.lanes.values[choice][lane])), []
+                ).append(lane)
+            for axis, some in by_axis.items():
+                here = np.array(some, np.int64)
+                self.epochs[axis] += 1
+                self._forget(axis, np.concatenate([self.teams.members(lane) for lane in some]))
+                slopes = np.zeros((MAX_SYMBOLS, len(some)), np.int64)
                 slopes[axis] = 1
-                here = np.array([lane], np.int64)
-                self.set_form(row, here, Value(c.lanes.values[row][here], slopes, np.zeros(1, np.bool_)))
+                self.set_form(row, here, Value(c.lanes.values[row][here], slopes, np.zeros(len(some), np.bool_)))
             return rest
 
         return run
 
-    def _forget(self, axis: int) -> None:
-        """A new number has this axis: nothing is known of what depends on the one before."""
-        self.epochs[axis] += 1
+    def _next_axis(self, lane: int, statement: ptx.Statement, *, is_tile: bool) -> int:
+        """The axis of the number that a lane draws."""
+        drawn = self.drawn.setdefault(lane, Drawn())
+        if is_tile:
+            drawn.rounds += 1
+            return TILE_AXES[(drawn.rounds - 1) % TURNS]
+        drawn.last += 1
+        if drawn.last > MAX_LAST:
+            raise NotReducible("a cluster goes on drawing when no tile is left", statement.span)
+        return LAST_AXES[(drawn.last - 1) % LAST_TURNS]
+
+    def _forget(self, axis: int, lanes: NDArray[np.int64]) -> None:
+        """A new number has this axis: nothing is known of what depends on the one before, in these lanes."""
         quotients = enumerate(self.space.quotients, self.space.axes)
         symbols = [axis, *(k for k, q in quotients if axis in axes_of(self.space, q.slopes))]
         for row in list(self.slopes):
-            old = np.flatnonzero(self.slopes[row][symbols].any(axis=0))
+            old = lanes[self.slopes[row][symbols][:, lanes].any(axis=0)]
             if len(old):
                 self.set_unknown([row], old)
         if self.named is not None:
             stored = self.named.slopes
             for name in [n for n, slopes in stored.items() if slopes[symbols].any()]:
                 del stored[name]
+
+    def merges_alike(
+        self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word], lanes: NDArray[np.int64]
+    ) -> bool:
+        """Whether lanes of a team do; those of others have other tiles."""
+        if self.teams.count > 1:
+            at = at + np.array([self.teams.of(lane) for lane in lanes.tolist()], np.uint64) * np.uint64(2 * LOCAL_BASE)
+        return GridWatch.merges_alike(self, at, numbers, qualities, names, lanes)
 
     def form_names(self, slopes: Columns) -> Word:
         """The class names of affine forms, other ones for each round."""
@@ -206,12 +239,16 @@ def axes_of(space: Space, slopes: Sequence[int]) -> frozenset[int]:
 def find_tiles(module: Module, launch: Launch, draws: Draws, limit: Limit) -> Tiles:
     """The numbers that are tiles: with these a cluster goes on. Raises ``NotReducible``."""
     first = draws.word.first
-    every = Tiles(first, MAX_NUMBER - first, 1)
-    watch = _execute(give_draws(module, launch.entry, draws, first, MAX_NUMBER), launch, every, TURNS, limit)
+    given = give_draws(module, launch.entry, draws, first, MAX_NUMBER)
+    every = Tiles(first, MAX_NUMBER - first, 1, one_team(launch))
+    watch = _execute(given, launch, every, TURNS, limit)
+    teams = find_teams(launch, watch.drawn)
+    if teams.count > 1:
+        watch = _execute(given, launch, replace(every, teams=teams), TURNS, limit)
     bounds = [c.bound for c in watch.space.conditions.values() if is_tile(c.slopes)]
     if not bounds or watch.space.reasons_lost:
         raise NotReducible("the number of tiles is not found")
-    return Tiles(first, 1 + min(bounds), watch.last_draws * prod(launch.cluster_counts))
+    return Tiles(first, 1 + min(bounds), watch.last_draws * prod(launch.cluster_counts), teams)
 
 
 def is_tile(slopes: Slopes) -> bool:
@@ -221,7 +258,7 @@ def is_tile(slopes: Slopes) -> bool:
 
 def _execute(given: GivenDraws, launch: Launch, tiles: Tiles, rounds: int, limit: Limit) -> RoundWatch:
     def make() -> RoundWatch:
-        return RoundWatch(tiles.space(launch), given=given, entry=launch.entry)
+        return RoundWatch(tiles.space(launch), given=given, entry=launch.entry, teams=tiles.teams)
 
     return follow_only_path(given.module, with_rounds(launch, rounds), limit, make)[2]
 
@@ -233,12 +270,13 @@ def watch_rounds(given: GivenDraws, launch: Launch, tiles: Tiles, rounds: int, l
         raise NotReducible(reason.replace("%ctaid", "the cluster or the number drawn"), span)
     for condition in watch.space.conditions.values():
         raise NotReducible("clusters, or rounds, take different branches here", condition.span)
+    drawn, behind = watch.drawn.values(), watch.last_draws * prod(launch.cluster_counts)
     if (
-        len(watch.drawers) != 1
-        or watch.rounds != rounds
-        or watch.last_draws * prod(launch.cluster_counts) > tiles.behind
+        find_teams(launch, watch.drawn) != tiles.teams
+        or any(d.rounds != rounds for d in drawn)
+        or behind > tiles.behind
     ):
-        raise NotReducible("not one thread of a cluster draws all numbers")
+        raise NotReducible("not the same threads of a cluster draw all numbers")
     if watch.may_order:
         raise NotReducible(f"'{watch.may_order}' may order rounds, or clusters")
     for buffer, span in watch.footprint.outside:

@@ -94,14 +94,16 @@ class AloneWatch(ExactWatch):
                     self.space.require([-x for x in by], 0, span)
             self.set_same([row], lanes)
 
-    def merges_alike(self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word]) -> bool:
+    def merges_alike(
+        self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word], lanes: Indices
+    ) -> bool:
         """Whether lanes that store one value to one place do so in every cluster of the class, and lanes that store
         several values there.
         """
         places, back = np.unique(at, return_inverse=True)
         if len(places) == len(at):
             return True
-        if not ExactWatch.merges_alike(self, at, numbers, qualities, names):
+        if not ExactWatch.merges_alike(self, at, numbers, qualities, names, lanes):
             return False
         depends = np.logical_or.reduce([name != 0 for name in names])
         rows = np.unique(np.stack([at, *numbers, *qualities, *names]), axis=1)

@@ -297,14 +297,17 @@ class AccessRecorder(AccessPlacement):
         if self.optional is not None and self.optional.any():
             names = [np.where(self.optional != ALWAYS, self.named.fresh(lanes), name) for name in names]
             forms = [None] * len(names)
-        if not self.merges_alike(at, numbers, qualities, names):
+        if not self.merges_alike(at, numbers, qualities, names, lanes):
             self.space.isolate(reason, span)
         width = size // len(items)
         for j, (number, name, form) in enumerate(zip(numbers, names, forms, strict=True)):
             self.named.save(at + np.uint64(j * width), width, number, name, form)
 
-    def merges_alike(self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word]) -> bool:
+    def merges_alike(
+        self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word], lanes: Indices
+    ) -> bool:
         """Whether lanes that store one value to one place do so in every cluster of the class."""
+        del lanes
         return are_merged_alike(at, numbers, qualities, names)
 
     def differs(self, row: int, lanes: Indices) -> Mask:
