@@ -44,8 +44,10 @@ NOT_KNOWN = {
     "lanes-that-part-beside-an-undefined-one.litmus",
     "multicast-to-a-pair-that-is-not-whole.litmus",
     "no-pending-count-through-memory.litmus",
+    "no-wait-for-data-that-decide.litmus",
     "one-unknown-value-decides-twice.litmus",
     "pending-count-through-memory.litmus",
+    "relaxed-wait-for-data-that-decide.litmus",
     "state-and-one-in-memory.litmus",
     "state-and-one.litmus",
     "state-behind-a-flag.litmus",
@@ -57,6 +59,7 @@ NOT_KNOWN = {
     "state-that-may-not-be-there.litmus",
     "state-through-memory.litmus",
     "state-too-old-through-memory.litmus",
+    "strong-copies-of-narrow-scope-in-no-order.litmus",
     "two-of-three-lanes-part.litmus",
     "words-packed-and-taken-apart.litmus",
 }

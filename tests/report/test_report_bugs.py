@@ -126,7 +126,7 @@ def test_groups_in_json() -> None:
     assert all(group["count"] == len(group["findings"]) for group in groups)
     assert [group["code"] for group in groups if "follows" not in group] == ["RACE003"]
     assert {group["code"] for group in groups if group.get("follows") == 0} == {"UB212", "RACE003", "DEAD003"}
-    assert [place["line"] for place in groups[0]["source"]] == [36, 45]
+    assert [place["line"] for place in groups[0]["source"]] == [45, 36]
 
 
 RING = """PTX ring

@@ -20,4 +20,4 @@ def test_nothing_crashes(seed: int) -> None:
     spec.loader.exec_module(fuzz)
     tally = fuzz.run(200, seed=seed)
     assert tally.crashes == []
-    assert min(tally.verdicts[verdict] for verdict in ("pass", "fail", "error")) > 10, "the mutations reach the engine"
+    assert min(tally.verdicts[verdict] for verdict in ("pass", "fail", "error")) > 5, "the mutations reach the engine"
