@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from mcheck.base.verdicts import Verdict
-from tests.fuzz.draws import Line
+from tests.fuzz.draws import Line, answer_by_one
+from tests.fuzz.pair_answers import build
 from tests.fuzz.team_draws import BARRIER, OWN, TeamPlan, compare, generate, judge
 
 SECONDS = 60.0
@@ -23,6 +24,7 @@ PART, OTHERS = (("thread", 1),), (("thread", -1), ("one", 1))
 TABLE = Line("store", (("one", 2),), "shared", who=0)
 LOOK = Line("load", (("one", 2),), "shared")
 BEHIND = Line("store", (("thread", 1), ("cta", 4), ("one", 300)))
+COMMON = (("cta", 1), ("one", 300))
 RIGHT = {
     "own words": TeamPlan((), (STORE, LOAD)),
     "a part of shared memory for each": TeamPlan(
@@ -38,11 +40,11 @@ BROKEN = {
     "a table that one goes on storing": TeamPlan((TABLE, BARRIER), (LOOK, TABLE, STORE)),
     "the part of the other one": TeamPlan((), (Line("store", PART, "shared"), Line("load", OTHERS, "shared"), STORE)),
     "the word of the next tile": TeamPlan((), (STORE, Line("load", (("tile", 1), ("one", 1))))),
-    "one word, behind the rounds": TeamPlan((), (STORE,), (Line("store", (("cta", 1), ("one", 300))),)),
+    "one word, behind the rounds": TeamPlan((), (STORE,), (Line("store", COMMON),)),
     "one word, of one with a tile and one with two": TeamPlan(
         (), (STORE,),
-        (replace(BEHIND, place=(("cta", 1), ("one", 300)), who=0, mask=("round", "==", 1)),
-         replace(BEHIND, place=(("cta", 1), ("one", 300)), who=1, mask=("round", "==", 2))),
+        (replace(BEHIND, place=COMMON, who=0, mask=("round", "==", 1)),
+         replace(BEHIND, place=COMMON, who=1, mask=("round", "==", 2))),
     ),
     "by rounds": TeamPlan((), (Line("store", (("round", 2), ("thread", 1)),),)),
 }  # fmt: skip
@@ -68,6 +70,103 @@ def test_a_broken_kernel_is_not(plan: TeamPlan, warps: bool) -> None:
     assert error, "the judge knows"
     assert why not in ("missed", "invented")
     assert bool(why) == (found is None)
+
+
+ROUNDS_IN_CLUSTER = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 count, .param .u32 tiles)
+.reqntid 1, 1, 1
+.reqnctapercluster 2, 1, 1
+{
+.reg .pred %p;
+.reg .b32 %r<6>;
+.reg .b64 %a<4>;
+ld.param.u64 %a1, [out];
+ld.param.u64 %a2, [count];
+ld.param.u32 %r0, [tiles];
+mov.u32 %r1, 0;
+mov.u32 %r2, %cluster_ctarank;
+add.u32 %r2, %r2, 1;
+L:
+atom.relaxed.gpu.global.add.u32 %r3, [%a2], 1;
+setp.ge.u32 %p, %r3, %r0;
+@%p bra E;
+add.u32 %r1, %r1, 1;
+bra L;
+E:
+setp.ne.u32 %p, %r1, %r2;
+@%p bra X;
+mov.u32 %r4, %clusterid.x;
+mul.wide.u32 %a3, %r4, 4;
+add.u64 %a3, %a3, %a1;
+red.relaxed.SCOPE.global.add.u32 [%a3], 1;
+X:
+ret;
+}
+"""
+"""A CTA of a cluster that draws one tile adds to a word, and the other one if it draws two."""
+
+
+@pytest.mark.parametrize(("scope", "proved"), [("cta", False), ("cluster", True)])
+def test_updates_are_of_a_scope_that_includes_both(scope: str, proved: bool) -> None:
+    launch = {
+        "grid": 4,
+        "params": {"out": {"buffer": 64}, "count": {"buffer": 4, "init": {"hex": "00000000"}}, "tiles": 4},
+    }
+    module, read = build(ROUNDS_IN_CLUSTER.replace("SCOPE", scope), launch, cooperative=False)
+    found, _ = answer_by_one(module, read, SECONDS)
+    assert (found is not None and found.verdict is Verdict.PROVED) is proved
+
+
+NEIGHBOUR = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 count, .param .u32 tiles)
+.reqntid 4, 1, 1
+{
+.reg .pred %p, %q;
+.reg .b32 %r<8>;
+.reg .b64 %a<5>;
+ld.param.u64 %a1, [out];
+ld.param.u64 %a2, [count];
+ld.param.u32 %r0, [tiles];
+mov.u32 %r1, %ctaid.x;
+mov.u32 %r2, %tid.x;
+shl.b32 %r4, %r1, 2;
+add.u32 %r5, %r4, %r2;
+mul.wide.u32 %a3, %r5, 4;
+add.u64 %a3, %a3, %a1;
+min.u32 %r6, %r2, 2;
+add.u32 %r6, %r6, %r4;
+mul.wide.u32 %a4, %r6, 4;
+add.u64 %a4, %a4, %a1;
+L:
+atom.relaxed.gpu.global.add.u32 %r3, [%a2], 1;
+setp.ge.u32 %p, %r3, %r0;
+@%p bra E;
+st.global.u32 [%a3], %r3;
+setp.lt.u32 %q, %r3, BOUND;
+@%q st.global.u32 [%aPLACE], %r3;
+bra L;
+E:
+ret;
+}
+"""
+"""A thread stores to a word of its own in each round, and for the first tiles to that or, if it is the last one, to its
+neighbour's.
+"""
+
+
+@pytest.mark.parametrize(("bound", "place", "proved"), [(1, 4, False), (5, 4, False), (5, 3, True)])
+def test_what_a_team_does_for_another_tile_is_seen(bound: int, place: int, proved: bool) -> None:
+    launch = {
+        "grid": 4,
+        "params": {"out": {"buffer": 64}, "count": {"buffer": 4, "init": {"hex": "00000000"}}, "tiles": 6},
+    }
+    text = NEIGHBOUR.replace("BOUND", str(bound)).replace("PLACE", str(place))
+    found, _ = answer_by_one(*build(text, launch, cooperative=False), SECONDS)
+    assert (found is not None and found.verdict is Verdict.PROVED) is proved
 
 
 QUICK = [*range(1, 17, PER_TEST)]

@@ -16,9 +16,10 @@
 4. No strong access of global memory, but for those of the word and for reductions that order nothing.
 5. If several threads of a cluster draw, each does so for a team: its warp, as many warps for each, or itself alone
    (``mcheck.simt.grid.draws.teams``). From their first draws on, teams share no barrier and no mbarrier, and no bytes
-   that one of them writes, whatever number of tiles each has drawn; atomics on one word aside. What a thread does
-   before the first draw of its team does not wait for what others do behind theirs
-   (``mcheck.simt.grid.draws.team_accesses``).
+   that one of them writes, whatever number of tiles each has drawn; atomics on one word aside whose scope includes
+   both. What a thread does before the first draw of its team does not wait for what others do behind theirs
+   (``mcheck.simt.grid.draws.team_accesses``). Each is followed with a tile of its own, for which a round lacks no
+   access that it makes for any other tile.
 
 *The argument.* Clusters do not conflict (1, 3), so a race is one within a cluster. What the atomics on the word order
 is nothing within it: its own are those of one thread, and between clusters nothing has to be ordered. So take them

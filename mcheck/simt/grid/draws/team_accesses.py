@@ -1,9 +1,9 @@
 """Whether teams of threads that draw tiles (``mcheck.simt.grid.draws.teams``) keep apart from their first draws on.
 
 Each access of a thread behind the first draw of its team has an owner, that team. No two owners may access the same
-bytes unless both only read, or both update one word by atomics; an mbarrier is written by all who use it, and a barrier
-of a CTA belongs to one team. What a thread does before that draw is common to all. It may read, or write, what others
-own later, but may not wait for that.
+bytes unless both only read, or both update one word by atomics whose scope includes both; an mbarrier is written by all
+who use it, and a barrier of a CTA belongs to one team. What a thread does before that draw is common to all. It may
+read, or write, what others own later, but may not wait for that.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.ops.operation import mbarrier_of
+from mcheck.ir.scopes import SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -124,8 +125,10 @@ class TeamAccesses:
                 continue
             if isinstance(inner, ops.WarpSync | ops.Collective) and self.teams.lanes % WARP == 0:
                 continue
+            is_apart = isinstance(inner, ops.Atomic) and inner.scope == SCOPES[0] and self.teams.ctas > 1
             for touch in _touches(op, lane, strict=True):
-                self.owned[team, touch.kind, touch.low, touch.high] = touch.span
+                kind = WRITE if is_apart else touch.kind  # to teams of other CTAs
+                self.owned[team, kind, touch.low, touch.high] = touch.span
 
     def check_apart(self) -> None:
         """Check that no two teams meet. Raises ``NotReducible``."""

@@ -40,6 +40,7 @@ from mcheck.simt.execution.value_numbering import mix_numbers
 from mcheck.simt.grid.draws.drawn_numbers import Draws
 from mcheck.simt.grid.draws.given_draws import GivenDraws, give_draws, with_rounds
 from mcheck.simt.grid.draws.teams import Teams, find_teams, one_team
+from mcheck.simt.grid.footprints.affine_forms import NEVER, Conditions
 from mcheck.simt.grid.footprints.class_names import slope_names
 from mcheck.simt.grid.footprints.footprint import ANY, UPDATE, Form
 from mcheck.simt.grid.footprints.grid_classes import (
@@ -194,6 +195,29 @@ class RoundWatch(GridWatch):
             stored = self.named.slopes
             for name in [n for n, slopes in stored.items() if slopes[symbols].any()]:
                 del stored[name]
+
+    def watch_guard(
+        self, c: Cluster, statement: ptx.Statement, row: int, mask: Mask, mine: Mask, *, weak: bool
+    ) -> Conditions | None:
+        """Handle a guard as for clusters. An access that other tiles may lack is there with those that teams are given
+        when they are followed with one tile each.
+        """
+        when = GridWatch.watch_guard(self, c, statement, row, mask, mine, weak=weak)
+        if weak and when is not None and self.teams.count > 1:
+            for number in np.unique(when[mine]).tolist():
+                if not self._holds_for_teams(number):
+                    raise NotReducible("whether this access is made depends on the number drawn", statement.span)
+        return when
+
+    def _holds_for_teams(self, number: int) -> bool:
+        """Whether a condition holds in this cluster for as many of the first tiles as there are teams."""
+        if number == NEVER:
+            return False
+        rows = np.zeros((self.teams.count, self.space.axes), np.int64)
+        rows[:, list(TILE_AXES)] = np.arange(self.teams.count)[:, None]
+        symbols = self.space.symbol_rows(rows)
+        parts = self.table.sets[number]
+        return all(bool((symbols[:, : len(s)] @ np.array(s, np.int64) <= bound).all()) for s, bound in parts)
 
     def merges_alike(
         self, at: Word, numbers: list[Word], qualities: list[Word], names: list[Word], lanes: NDArray[np.int64]

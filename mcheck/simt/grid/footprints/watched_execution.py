@@ -114,7 +114,7 @@ class GridWatch(AccessRecorder):
             numbers.span = span
             mine, when = self.compiler.guarded(unit, guard, mask), None
             if guarded is not None and self.may_differ((guarded,)):
-                when = self._watch_guard(c, statement, guarded, mask, mine, weak=weak)
+                when = self.watch_guard(c, statement, guarded, mask, mine, weak=weak)
             if before is not None and mine.any():
                 lanes = np.flatnonzero(mine)
                 self.optional = None if when is None else when[lanes]
@@ -127,7 +127,7 @@ class GridWatch(AccessRecorder):
 
         return run
 
-    def _watch_guard(
+    def watch_guard(
         self, c: Cluster, statement: ptx.Statement, row: int, mask: Mask, mine: Mask, *, weak: bool
     ) -> Conditions | None:
         """Handle a guard that depends on the coordinates: it must be the same, except that a weak access of memory may
