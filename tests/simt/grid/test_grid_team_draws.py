@@ -9,7 +9,10 @@ from random import Random
 
 import pytest
 
+from mcheck.base.budget import Limit
+from mcheck.base.reasons import Cause, Reason
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.pairs.drawn_grid import ask_drawn
 from tests.fuzz.draws import Line, answer_by_one
 from tests.fuzz.pair_answers import build
 from tests.fuzz.team_draws import BARRIER, OWN, TeamPlan, compare, generate, judge
@@ -167,6 +170,17 @@ def test_what_a_team_does_for_another_tile_is_seen(bound: int, place: int, prove
     text = NEIGHBOUR.replace("BOUND", str(bound)).replace("PLACE", str(place))
     found, _ = answer_by_one(*build(text, launch, cooperative=False), SECONDS)
     assert (found is not None and found.verdict is Verdict.PROVED) is proved
+
+
+def test_without_time_a_reason_is_given() -> None:
+    launch = {
+        "grid": 4,
+        "params": {"out": {"buffer": 64}, "count": {"buffer": 4, "init": {"hex": "00000000"}}, "tiles": 6},
+    }
+    module, read = build(NEIGHBOUR.replace("BOUND", "5").replace("PLACE", "3"), launch, cooperative=False)
+    given = ask_drawn(module, read, lambda *_: None, None, Limit(0))
+    assert isinstance(given, Reason)
+    assert given.cause is Cause.TIME
 
 
 QUICK = [*range(1, 17, PER_TEST)]

@@ -102,7 +102,6 @@ def ask_drawn(
         said = f"clusters draw tiles, but one does not stand for all: {error.why}"
         return Reason(Cause.TIME if error.late else Cause.GAP, said, span=error.span) if error.applies else None
     except TimeOut:
-        limit.check()
         return share_reason("following a cluster that draws tiles", seconds)
     except (InputError, Unsupported):  # of the kernel as it is this is said elsewhere
         return None
