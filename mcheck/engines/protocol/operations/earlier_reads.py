@@ -35,11 +35,12 @@ def check_earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, 
             m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.representatives], exact=True
         )
         possible = m.broken_axiom is None
-        problems, keys = m.problems[known:], m.reported - reported
+        problems, keys, open_order = m.problems[known:], m.reported - reported, m.reordering
         m.restore(saved)
         if possible:
             m.problems += problems
             m.reported |= keys
+            m.reordering = m.reordering or open_order
             return
 
 

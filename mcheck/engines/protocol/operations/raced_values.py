@@ -60,6 +60,10 @@ def _is_decisive(m: Machine, read: Record) -> bool:
         return False  # mcheck.engines.protocol.stale_tensormaps
     if read.asynchronous:
         return not m.setup.ignores_copied_data and m.setup.find_deciding_objects() is None
-    registers = m.setup.sliced_registers[m.agents[read.agent].threads[0]]
-    awaited = isinstance(m.trace[read.position].op, Await)
+    agent = m.agents[read.agent]
+    registers = m.setup.sliced_registers[agent.threads[0]]
+    waits = agent.pc < len(agent.code) and agent.code[agent.pc]  # reads that do not end a wait are no steps
+    awaited = isinstance(m.trace[read.position].op, Await) or (
+        isinstance(waits, Await) and waits.inner.span == read.event.op.span
+    )
     return awaited or any(name in registers for name, _ in written_registers(read.event.op))
