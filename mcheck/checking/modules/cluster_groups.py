@@ -280,7 +280,7 @@ def _answer_from_pairs(
             )
         except NeverEnds as error:
             stuck = clusters_of(boxed or launch)[error.number]
-            alone = follow(replace(launch, group=(stuck,)), share, apart=True, module=module)
+            alone = follow(replace(launch, group=(stuck,)), share, apart=True, module=read)
             found = (
                 None if alone is None or not error.sure else never_ended(alone, error.left, prod(launch.cluster_counts))
             )
