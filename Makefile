@@ -43,10 +43,10 @@ corpus: .venv/.ready
 
 # Tests are rewritten by pytest before they run: bytecode keeps that for the next run, of each worker too.
 test: .venv/.ready
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --tier quick $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --tier quick $(ARGS)
 
 test-all: .venv/.ready
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --tier all $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --tier all $(ARGS)
 
 check: .venv/.ready
 	$(BIN)/ruff format --check .
