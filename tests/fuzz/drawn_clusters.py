@@ -11,18 +11,15 @@ nothing among themselves. Fences of the async proxy stand wherever they are want
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
 
-from mcheck.answers.result import Answer
-from mcheck.base.verdicts import Verdict
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from tests.fuzz.drawn_answers import Compared, compare_with, run
 from tests.fuzz.draws import answer_by_one
 from tests.fuzz.pair_answers import build
 
@@ -511,40 +508,10 @@ def generate(random: Random) -> Plan:
 # --- the comparison ---------------------------------------------------------------------------------------------------
 
 
-def compare(plan: Plan, tiles: int, seconds: float = 20.0) -> tuple[Answer | None, str, str]:
-    """The answer, why there is none, "missed" if it proves what has an error, or "invented" if it finds one where there
-    is none; and the error that is there.
-    """
-    found, why = answer_by_one(*read(plan, tiles), seconds)
-    error = judge(plan, tiles)
-    if found is not None and found.verdict is Verdict.PROVED and error:
-        why = "missed"
-    if found is not None and found.verdict is Verdict.FINDING and not error:
-        why = "invented"
-    return found, why, error
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="compares answers about random kernels whose clusters draw tiles")
-    parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--tiles", type=int, default=0, help="how many tiles; 2 to 4 if not given")
-    parser.add_argument("--verbose", action="store_true", help="print each answer")
-    chosen = parser.parse_args()
-    tally: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
-        plan, tiles = generate(Random(seed)), chosen.tiles or 2 + seed % 3
-        found, why, error = compare(plan, tiles)
-        said = f"refused: {why}" if found is None else why or found.verdict.value
-        tally[f"{'error' if error else 'right'}: {said}"] += 1
-        if chosen.verbose:
-            print(f"seed {seed}: {error or 'right'}: {said}", flush=True)
-        if why in ("missed", "invented"):
-            print(f"seed {seed}, {tiles} tiles: {error}: {plan}", flush=True)
-    for what, number in tally.most_common():
-        print(f"{number:5} {what}")
-    return int(any("missed" in what or "invented" in what for what in tally))
+def compare(plan: Plan, tiles: int, seconds: float = 20.0) -> Compared:
+    """The answer and the error that is there, by ``compare_with``."""
+    return compare_with(*answer_by_one(*read(plan, tiles), seconds), judge(plan, tiles))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("clusters", 4, generate, compare, judge))

@@ -10,9 +10,7 @@ rest on, so they are relaxed here whatever is written.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -20,7 +18,6 @@ from random import Random
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
-from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.answer import follow_clusters
 from mcheck.checking.modules.any_parameter import prove_every
 from mcheck.checking.modules.followed_clusters import without_scope
@@ -29,6 +26,7 @@ from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
+from tests.fuzz.drawn_answers import Compared, compare_with, run
 from tests.fuzz.pair_answers import build, say_why
 
 THREADS = 2
@@ -384,40 +382,10 @@ def answer_by_one(module: Module, launch: Launch, seconds: float) -> tuple[Answe
     return say_why(lambda: answer_drawn(module, launch, follow_one, every, Limit(seconds)))
 
 
-def compare(plan: Plan, tiles: int, seconds: float = 20.0) -> tuple[Answer | None, str, str]:
-    """The answer, why there is none, "missed" if it proves what has an error, or "invented" if it finds one where there
-    is none; and the error that is there.
-    """
-    found, why = answer_by_one(*read(plan, tiles), seconds)
-    error = judge(plan, tiles)
-    if found is not None and found.verdict is Verdict.PROVED and error:
-        why = "missed"
-    if found is not None and found.verdict is Verdict.FINDING and not error:
-        why = "invented"
-    return found, why, error
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="compares answers about random kernels whose CTAs draw tiles")
-    parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--tiles", type=int, default=0, help="how many tiles; 2 or 3 if not given")
-    parser.add_argument("--only-right", action="store_true", help="leave out those that have an error")
-    chosen = parser.parse_args()
-    tally: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
-        plan, tiles = generate(Random(seed)), chosen.tiles or 2 + seed % 2
-        if chosen.only_right and judge(plan, tiles):
-            continue
-        found, why, error = compare(plan, tiles)
-        said = f"refused: {why}" if found is None else why or found.verdict.value
-        tally[f"{error or 'right'}: {said}"] += 1
-        if why in ("missed", "invented"):
-            print(f"seed {seed}, {tiles} tiles: {plan}", flush=True)
-    for what, number in tally.most_common():
-        print(f"{number:5} {what}")
-    return int(any("missed" in what or "invented" in what for what in tally))
+def compare(plan: Plan, tiles: int, seconds: float = 20.0) -> Compared:
+    """The answer and the error that is there, by ``compare_with``."""
+    return compare_with(*answer_by_one(*read(plan, tiles), seconds), judge(plan, tiles))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("CTAs", 3, generate, compare, judge))

@@ -9,16 +9,13 @@ in which the tiles may be dealt to the threads: those of a CTA are ordered by it
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
 
-from mcheck.answers.result import Answer
-from mcheck.base.verdicts import Verdict
+from tests.fuzz.drawn_answers import Compared, compare_with, run
 from tests.fuzz.draws import DRAWS, HEAD, MASKS, PLACES, WORDS, Line, Place, answer_by_one, write_access
 from tests.fuzz.pair_answers import build
 
@@ -177,37 +174,16 @@ def generate(random: Random) -> TeamPlan:
     )
 
 
-def compare(plan: TeamPlan, tiles: int, seconds: float = 20.0) -> tuple[Answer | None, str, str]:
-    """The answer, why there is none, "missed" if it proves what has an error, or "invented" if it finds one where there
-    is none; and the error that is there.
-    """
-    found, why = answer_by_one(*build(write(plan), read_launch(plan, tiles), cooperative=False), seconds)
-    error = judge(plan, min(tiles, MOST))
-    if found is not None and found.verdict is Verdict.PROVED and error:
-        why = "missed"
-    if found is not None and found.verdict is Verdict.FINDING and not error:
-        why = "invented"
-    return found, why, error
+def judge_few(plan: TeamPlan, tiles: int) -> str:
+    """The error that a kernel has, with as many tiles as can be dealt in all ways."""
+    return judge(plan, min(tiles, MOST))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="compares answers about random kernels whose threads draw tiles")
-    parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--tiles", type=int, default=0, help="how many tiles; 2 or 3 if not given")
-    chosen = parser.parse_args()
-    tally: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
-        plan, tiles = generate(Random(seed)), chosen.tiles or 2 + seed % 2
-        found, why, error = compare(plan, tiles)
-        said = f"refused: {why}" if found is None else why or found.verdict.value
-        tally[f"{error or 'right'}: {said}"] += 1
-        if why in ("missed", "invented"):
-            print(f"seed {seed}, {tiles} tiles: {plan}", flush=True)
-    for what, number in tally.most_common():
-        print(f"{number:5} {what}")
-    return int(any("missed" in what or "invented" in what for what in tally))
+def compare(plan: TeamPlan, tiles: int, seconds: float = 20.0) -> Compared:
+    """The answer and the error that is there, by ``compare_with``."""
+    given = build(write(plan), read_launch(plan, tiles), cooperative=False)
+    return compare_with(*answer_by_one(*given, seconds), judge_few(plan, tiles))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("threads", 3, generate, compare, judge_few))
