@@ -284,3 +284,4 @@ def test_a_profile_is_one_of_the_numbers_that_are_not_computed(tmp_path: Path) -
     done = run(tmp_path, PROFILED)
     assert "PASSED test_kernels.py::test_profile" in done.stdout
     assert "1 test ended early, at a number that no kernel has computed: the profile of kernels" in done.stdout
+    assert "leaked" not in done.stderr, "modules imported by tests are gone from sys.modules at the end"

@@ -26,8 +26,16 @@ def unprofiled() -> Iterator[None]:
     viewer = ModuleType(VIEWER)
     viewer.__dict__.update(parse=_no_profile, print_tree=_no_profile)
     calls: dict[str, Any] = {name: _nothing for name in _CALLS if hasattr(profiler, name)}
-    with mock.patch.multiple(profiler, **calls), mock.patch.dict(sys.modules, {VIEWER: viewer}):
-        yield
+    before = sys.modules.get(VIEWER)
+    with mock.patch.multiple(profiler, **calls):
+        sys.modules[VIEWER] = viewer  # mock.patch.dict would forget all modules that are imported inside
+        try:
+            yield
+        finally:
+            if before is None:
+                del sys.modules[VIEWER]
+            else:
+                sys.modules[VIEWER] = before
 
 
 def _nothing(*_: Any, **__: Any) -> int:
