@@ -75,6 +75,13 @@ def test_a_sum_does_not_depend_on_the_order_of_its_terms(name: str, verdict: str
     assert check(swapped, LAUNCH).verdict == verdict
 
 
+@pytest.mark.parametrize("cluster", [[1], [2]])
+def test_ctas_that_store_one_value_to_one_place_race(cluster: list[int]) -> None:
+    """Weak stores of two CTAs are in conflict (8.7), whether the CTAs are of one cluster or of two."""
+    found = check(TWICE, {**LAUNCH, "grid": [2], "cluster": cluster})
+    assert [(f.code, f.accesses[0].span.line) for f in found.findings] == [("RACE001", 28)]
+
+
 FRAGMENTS = (
     HEAD
     + """

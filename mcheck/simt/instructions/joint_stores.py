@@ -25,11 +25,12 @@ MAX_COPY = 16
 def distinct_stores(
     c: Cluster, statement: ptx.Statement, address: Word, size: int, given: list[tuple[Word, Quality]], lanes: Indices
 ) -> Indices:
-    """Of lanes that store by one instruction, one lane for each place and value (indices into ``lanes``).
+    """Of lanes of a CTA that store by one instruction, one lane for each place and value (indices into ``lanes``).
 
     Of unknown values, those with one name count as one; of a warp's unknown values any two do. Compilers let all lanes
     that hold a value store it, those of a warp the result that a reduction leaves in each of them. If lanes of a warp
-    write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
+    write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide). CTAs of a
+    cluster execute instructions of their own, as those of two clusters do: their stores are in conflict (8.7).
 
     The store of the lane that stands for the others is in program order behind its own accesses, theirs are not. So it
     is one that has not accessed the bytes since its last barrier. If all have, any is in conflict with another one.
@@ -37,11 +38,11 @@ def distinct_stores(
     one = np.arange(len(lanes))
     if len(np.unique(address)) == len(one):
         return one
-    cluster = c.lanes.cluster[lanes].astype(np.uint64)  # those of two clusters are stores of their own
+    cta = c.lanes.cta[lanes].astype(np.uint64)
     if given:
         open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(taint.UNKNOWN)
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
-        one = _lanes_without_accesses(c, [address, cluster, own, *(v for v, _ in given)], size, lanes)
+        one = _lanes_without_accesses(c, [address, cta, own, *(v for v, _ in given)], size, lanes)
         if len(one) < len(lanes):
             said = f"lanes that store one value to one place count as one store: {quote_statement(statement)}"
             c.recorded.assumptions[said] = None
@@ -53,7 +54,7 @@ def distinct_stores(
         quoted = quote_statement(statement)
         said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {quoted}"
         c.recorded.assumptions[said] = None
-    c.recorded.has_conflicting_stores |= len(first_of_each([address[left], cluster[left]])) < len(left)
+    c.recorded.has_conflicting_stores |= len(first_of_each([address[left], cta[left]])) < len(left)
     return left
 
 
