@@ -6,7 +6,7 @@ operands: control flow has been resolved. Gaps say what could not be followed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
 from typing import Protocol, TypeVar
@@ -28,6 +28,7 @@ from mcheck.frontend.ptx.memory_layout import (
 from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Symbol
 from mcheck.frontend.ptx.module_copies import written_name
 from mcheck.ir.condition import Condition
+from mcheck.ir.ops import Label, Op
 from mcheck.ir.program import Place, Program, Thread
 from mcheck.isa.kinds import Kind
 from mcheck.simt.branch_paths import BranchPaths
@@ -70,8 +71,8 @@ MAX_PATHS = 8
 class PathRules:
     """How paths are followed, as far as earlier ones have shown that: whether stores are ``named``, the bytes of the
     words that are followed as ``counters`` and the words of unknown contents that are followed as ``locks``, by
-    address, and whether loads that are repeated around a barrier, and swaps of words that hold two values, count as
-    waits.
+    address, whether loads that are repeated around a barrier, and swaps of words that hold two values, count as waits,
+    and whether loops of several loads are recorded as loops.
     """
 
     named: bool = False
@@ -79,6 +80,7 @@ class PathRules:
     locks: Mapping[int, AssumedLock] = field(default_factory=dict)
     barrier_waits: bool = False
     two_valued_locks: bool = False
+    load_loops: bool = False
 
 
 NOTHING_SHOWN = PathRules()
@@ -114,15 +116,17 @@ def extract_traces(
     alone: bool = False,
     branches: BranchPaths | None = None,
     one_order: bool = False,
+    load_loops: bool = False,
 ) -> Iterator[ClusterTrace]:
     """The paths that the clusters of a launch that are executed together, and of launches beside it, can take: several
     where a branch depends on data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what
     they share with other clusters of the grid is not recorded. With ``one_order``, values that other threads write are
-    those of the run.
+    those of the run. With ``load_loops``, loops that repeat several loads are loops of the programs
+    (``mcheck.simt.execution.waits.load_loops``).
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
-    rules = PathRules(barrier_waits=True, two_valued_locks=True)
+    rules = PathRules(barrier_waits=True, two_valued_locks=True, load_loops=load_loops)
     ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches, rules)
     for runner, cluster, watch in ways:
         yield replace(
@@ -232,6 +236,7 @@ class Runner:
             locks=locks,
             barrier_waits=self.rules.barrier_waits and c.meetings.hold and self._hands_on_alone(c),
             two_valued_locks=self.rules.two_valued_locks and attempts,
+            load_loops=self.rules.load_loops,
         )
 
     def _drops_failed_attempts(self, c: Cluster) -> bool:
@@ -287,6 +292,7 @@ class Runner:
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
             meetings=Meetings(followed=self.rules.barrier_waits), follows_two_valued_locks=self.rules.two_valued_locks,
+            follows_load_loops=self.rules.load_loops,
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
@@ -344,7 +350,8 @@ class Runner:
             threads.append(
                 Thread(
                     index=len(threads), role=role, number=inside % WARP, name=f"{role}[{inside % WARP}]",
-                    place=Place(self.ctas[cta], warp, inside % WARP), code=tuple(c.recorded.code[lane]), labels={},
+                    place=Place(self.ctas[cta], warp, inside % WARP), code=tuple(c.recorded.code[lane]),
+                    labels=_labels(c.recorded.code[lane]),
                 )
             )  # fmt: skip
         if c.two_valued_locks:
@@ -356,6 +363,7 @@ class Runner:
             clustered=c.lanes.cluster_size > 1, memory=c.places.memory, threads=tuple(threads),
             condition=Condition("none"), terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip
+        whole = whole or any(thread.labels for thread in threads)
         program, waits = (program, ()) if whole else drop_idle_waiters(drop_private_atomics(program))
         taken = list(c.recorded.assumptions)
         if waits:
@@ -367,6 +375,10 @@ class Runner:
             early_accesses=tuple(c.recorded.early_accesses.values()), observations=observations if telling else {},
             choices=replace(c.path_choices, values=()), is_forced=bool(c.path_choices.values),
         )  # fmt: skip
+
+
+def _labels(code: Sequence[Op]) -> dict[str, int]:
+    return {op.name: k for k, op in enumerate(code) if isinstance(op, Label)}
 
 
 def _contents(places: MemoryLayout) -> Iterator[tuple[int, bytes, bytes]]:

@@ -127,7 +127,10 @@ def follow_clusters(
         launch, model, question, engine, limit, values_limit, branches, limit, proved or ProvedPrograms(), whole=whole
     )
     try:
-        ways = extract_traces(module, launch, limit, alone=alone, branches=branches, one_order=one_order)
+        ways = extract_traces(
+            module, launch, limit, alone=alone, branches=branches, one_order=one_order,
+            load_loops=launch.executed_count == launch.total_count,
+        )  # fmt: skip
         for way in ways if trace is None else [trace]:
             if whole and way.footprint is not None:
                 paths.coverage = compute_coverage([way.footprint], launch, limit)

@@ -34,9 +34,10 @@ def waiting_clusters(program: Program) -> frozenset[int]:
     """The clusters of which a thread waits for a word of global memory, which another cluster may write."""
     waited = {id(op): op for op in program.operations if isinstance(op, ops.Await) and not op.followed}
     words = {key for key, op in waited.items() if _is_global(getattr(op.inner, "address", None))}
+    loops = frozenset(t.place.cta.cluster for t in program.threads if t.labels)  # in a module loops only wait
     if not words:
-        return frozenset()
-    return frozenset(t.place.cta.cluster for t in program.threads if any(id(op) in words for op in t.code))
+        return loops
+    return loops.union(t.place.cta.cluster for t in program.threads if any(id(op) in words for op in t.code))
 
 
 def _is_global(address: object) -> bool:

@@ -125,6 +125,10 @@ class Cluster:
     """The locks that are taken so, by address."""
     two_valued_locks_hold: bool = True
     """Whether these are locks, as far as is known."""
+    follows_load_loops: bool = False
+    """Whether loops that repeat several loads are recorded as loops."""
+    looping: dict[int, Any] = field(default_factory=dict)
+    """The lanes in such loops (``mcheck.simt.instructions.looping_loads.LoopingLane``)."""
     strong_writes: StrongWrites = field(default_factory=StrongWrites)
     lock_taken: bool = False
     """Whether a thread has taken a lock that others may have been waiting for and could have had first."""

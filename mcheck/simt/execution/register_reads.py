@@ -30,6 +30,14 @@ def reads_only_at(function: ptx.Function, register: ptx.Register, place: int, st
     return True
 
 
+def is_read_from(function: ptx.Function, register: ptx.Register, place: int) -> bool:
+    """Whether something from a place on may read what a register holds there."""
+    return any(
+        register in statement.uses or statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL)
+        for statement in _on_the_way(function, [place], len(function.body), overwritten=register)
+    )
+
+
 def _on_the_way(
     function: ptx.Function, starts: Iterable[int], stop: int, *, overwritten: ptx.Register | None = None
 ) -> Iterator[ptx.Statement]:

@@ -36,6 +36,7 @@ from mcheck.simt.instructions.access_operands import (
 from mcheck.simt.instructions.awaited_values import await_load, find_waits
 from mcheck.simt.instructions.barrier_polls import find_barrier_waits, lone_lanes
 from mcheck.simt.instructions.joint_stores import distinct_stores
+from mcheck.simt.instructions.looping_loads import LoopFinder, enter_loops, find_loop, note_loaded
 
 # --- ld and st -----------------------------------------------------------------------------------------------
 
@@ -78,6 +79,8 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         waits=find_waits(k, unit, at, size) if may_wait else None,
         spins=find_waits(k, unit, at, size) if may_spin else None,
         barrier_waits=find_barrier_waits(k, unit, at, size) if may_wait else None,
+        unit=unit,
+        loops=find_loop(k, unit, at) if may_wait else None,
     ).run
 
 
@@ -105,9 +108,47 @@ class _Load:
     spins: FindWaits | None
     """The same for a weak load. That orders nothing, so the loop is followed, but it may be one without an end."""
     barrier_waits: FindBarrierWait | None
+    unit: Unit
+    loops: LoopFinder | None
+    """The loops of several loads that begin here."""
 
     def run(self, c: Cluster, mask: Mask) -> Mask | None:
         """Execute the load for the lanes of the mask, but for those that have to wait."""
+        if not self.strong or not c.follows_load_loops or (self.loops is None and not c.looping):
+            return self._run(c, mask)
+        looping = self._load_in_loop(c, mask)
+        rest = mask & ~looping
+        if not rest.any():
+            return mask
+        done = self._run(c, rest)
+        if not looping.any():
+            return done
+        return looping if done is None else looping | done
+
+    def _load_in_loop(self, c: Cluster, mask: Mask) -> Mask:
+        """Execute the load for those lanes that are in a loop of several; returns which those are."""
+        place = self.at - self.unit.start
+        inside, again = enter_loops(c, mask, self.unit, place, self.loops)
+        if not inside.any():
+            return inside
+        (row,) = self.rows
+        assert row is not None
+        c.check_assumed_failures(inside)
+        lanes = np.flatnonzero(inside)
+        address = to_generic(fetch_lanes(self.fetch, inside, lanes)[0])
+        value, known = c.store.load(address, self.size, lanes)
+        if self.signed:
+            value = lane_arithmetic.to_signed(value, 8 * self.size).astype(np.uint64)
+        value = lane_arithmetic.truncate(value, self.widths[0])
+        self.k.lanes.values[row][lanes] = value
+        self.k.lanes.quality[row][lanes] = known & ~np.uint8(taint.ORDER)
+        c.polls.note_loads(lanes, c.current_pc, address, value)
+        for lane, loaded in zip(lanes.tolist(), value.tolist(), strict=True):
+            note_loaded(c, lane, place, row - self.unit.frame, loaded)
+        c.note_failed_polls(np.array([lane for lane in again if lane in c.looping], np.int64))
+        return inside
+
+    def _run(self, c: Cluster, mask: Mask) -> Mask | None:
         if self.strong and c.forced.wanted:
             address = to_generic(fetch_lanes(self.fetch, mask, np.flatnonzero(mask))[0])
             mask = c.hold_back(mask, address, self.size, writes=False)

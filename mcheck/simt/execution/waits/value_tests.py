@@ -79,11 +79,14 @@ def find_tests(function: ptx.Function, at: int) -> list[int]:
     return [
         k
         for k in range(at + 1, min(at + LOOKAHEAD, len(function.body)))
-        if (s := function.body[k]).kind is Kind.COMPARISON
-        and len(s.opcode.parts) == 3
-        and target in s.operands[1:]
-        and find_fault(s) is None
+        if is_plain_test(s := function.body[k]) and target in s.operands[1:]
     ]
+
+
+def is_plain_test(statement: ptx.Statement) -> bool:
+    """Whether a statement compares two operands, and does nothing else with the result than to write it."""
+    plain = statement.kind is Kind.COMPARISON and len(statement.opcode.parts) == 3
+    return plain and find_fault(statement) is None
 
 
 SIGN_TESTS = frozenset((("gt", -1), ("ge", 0), ("lt", 0), ("le", -1)))
