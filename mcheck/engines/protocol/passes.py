@@ -129,6 +129,14 @@ class Pass(StrEnum):
             "precedes none that the model orders before it: these need no trials."
         ),
     )
+    UNSPLIT_ATOMICS = (
+        "unsplit-atomics",
+        _ENGINE + "operations.unsplit_atomics",
+        (
+            "The model forbids a morally strong write between an atomic and what it has read (8.10.3), so no atomic is "
+            "tried there."
+        ),
+    )
     SEEN_PHASES = (
         "seen-phases",
         _ENGINE + "operations.mbarrier_waits",

@@ -12,6 +12,7 @@ from mcheck.base.errors import Unsupported
 from mcheck.cat import load_model
 from mcheck.engines.protocol import exploration
 from mcheck.engines.protocol.operations import atomics
+from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from tests.fuzz.programs import program
 
@@ -60,8 +61,9 @@ def refused(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
         patch.setattr(atomics, "_may_follow", may_follow)
         patch.setattr(atomics, "_find_readable_writes", find)
         search = exploration.Search(
-            parse(text, "overwritten.litmus"), load_model("ptx-9.0"), "ptx", 2, 30, thorough=True, suggests_fixes=False
-        )
+            parse(text, "overwritten.litmus"), load_model("ptx-9.0"), "ptx", 2, 30, thorough=True, suggests_fixes=False,
+            passes=passes_without(["unsplit-atomics"]),
+        )  # fmt: skip
         with contextlib.suppress(Unsupported):
             search.run()
     return count

@@ -169,6 +169,57 @@ KERNELS = {
         Q@cta 0 { await ld.acquire.gpu.global.u32 r2, [y] == 1; ld.relaxed.gpu.global.u32 r3, [y]; }
         """,
     ),
+    Pass.UNSPLIT_ATOMICS: (
+        """PTX last-of-two-to-leave
+        { .global .u32 left = 0, x = 0; }
+        a@cta 0 {
+          .reg .pred p;
+          st.relaxed.gpu.global.u32 [left], 2;
+          atom.acq_rel.gpu.global.add.u32 r0, [left], -1;
+          setp.ne.u32 p, r0, 1;
+          @p bra out;
+          st.global.u32 [x], 1;
+        out:
+        }
+        b@cta 1 {
+          .reg .pred p;
+          atom.acq_rel.gpu.global.add.u32 r0, [left], -1;
+          setp.ne.u32 p, r0, 1;
+          @p bra out;
+          st.global.u32 [x], 2;
+        out:
+        }
+        """,
+        """PTX lock-that-is-tried-twice
+        { .global .u32 lock = 0, x = 0; }
+        t@cta 0..2 {
+          .reg .pred p;
+          atom.acquire.gpu.global.cas.b32 r0, [lock], 0, 1;
+          setp.ne.u32 p, r0, 0;
+          @p bra out;
+          st.global.u32 [x], 1;
+          atom.release.gpu.global.exch.b32 r1, [lock], 0;
+        out:
+        }
+        """,
+        """PTX additions-of-different-scopes
+        { .global .u32 c = 0, x = 0; }
+        a@cta 0 {
+          st.global.u32 [x], 1;
+          atom.release.gpu.global.add.u32 r0, [c], 1;
+          atom.release.gpu.global.add.u32 r1, [c], 1;
+        }
+        b@cta 1 {
+          .reg .pred p;
+          atom.acquire.gpu.global.add.u32 r0, [c], 1;
+          setp.eq.u32 p, r0, 0;
+          @p bra out;
+          ld.global.u32 r1, [x];
+        out:
+        }
+        c@cta 2 { atom.relaxed.cta.global.add.u32 r0, [c], 1; }
+        """,
+    ),
     Pass.SEEN_PHASES: (ring(3, 2, 1), ring(3, 1, 1).replace(FENCE, "")),
     Pass.BLOCKED_EXECUTIONS: (
         """PTX arrival-before-a-wait

@@ -56,6 +56,12 @@ def has_equivalent_coherence(tape: Tape) -> bool:
 
 
 @once_per_tape
+def has_equivalent_atomicity(tape: Tape) -> bool:
+    """Return whether atomics are not split as in a shipped model (PTX ISA 9.0 section 8.10.3)."""
+    return has_equivalent_checks(tape, lambda a: a.name == "Atomicity")
+
+
+@once_per_tape
 def has_equivalent_races(tape: Tape) -> bool:
     """Return whether the axioms and the definitions of races are those of a shipped model.
 

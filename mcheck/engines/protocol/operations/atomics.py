@@ -39,6 +39,7 @@ from mcheck.engines.protocol.operations.tracked_locations import (
     without_acquire,
     word_at,
 )
+from mcheck.engines.protocol.operations.unsplit_atomics import splits_atomic
 from mcheck.engines.protocol.operations.weakened_atomics import enter_weakened_atomic
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
@@ -136,6 +137,10 @@ def _find_readable_writes(
         places = [k for k in range(last - 1, word.first - 1, -1) if ordered or word.writes[k + 1].kind != kind]
         if compare is not None:  # writes that do not end the wait need no test
             places = [k for k in places if may_satisfy(word.writes[k].value, op.type, *compare)]
+        places = [
+            k for k in places
+            if not (_stores(op, word, k, values) and splits_atomic(m, agent, word, k, write_event))
+        ]  # fmt: skip
         if len(places) >= FEW_STALE_WRITES and Pass.OVERWRITTEN_WRITES in m.setup.passes:
             first = find_latest_before(m, agent, agent.threads[0], word, read_event, edges)
             places = [k for k in places if k >= first]
@@ -153,6 +158,14 @@ def _find_readable_writes(
         raise Blocked(word)
     sure = fits[0] == last and not may_fail(agent, word.writes[last].value)
     return fits if sure else [*fits, None]
+
+
+def _stores(op: ops.Atomic, word: Word, k: int, values: list[int | None]) -> bool:
+    """Whether the atomic certainly stores if it reads write ``k``."""
+    old, wanted = word.writes[k].value, values[0]
+    if op.op != "cas":
+        return True
+    return old is not None and wanted is not None and old == wanted & ((1 << (8 * word.size)) - 1)
 
 
 def _may_follow(
