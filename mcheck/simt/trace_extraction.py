@@ -297,7 +297,7 @@ class Runner:
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
         for lock in self.rules.locks.values():
-            cluster.recorded.note_gap(lock.assumption, lock.span)
+            cluster.recorded.note_gap(lock.assumption, lock.span, assumes_contents=True)
         if system:
             store.zero(SYSTEM_BYTES)
             cluster.recorded.assumptions[ZEROED] = None

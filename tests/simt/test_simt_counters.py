@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from mcheck.answers.result import Answer
+from mcheck.base.budget import Limit
 from mcheck.cat import load_model
 from mcheck.checking.modules import cluster_groups
 from mcheck.checking.modules.answer import answer_launch
@@ -58,7 +60,10 @@ def ask(
 def test_one_thread_is_the_last(grid: int) -> None:
     found = ask(LAST, "st.global.u32 [%rd1], %r2;", grid=grid)
     assert found.verdict == "bounded", found.findings
-    assert ":14:3: the launch does not give the initial value of this counter: 0 was assumed" in (found.reason or "")
+    assert (
+        ':14:3: the launch does not give the initial value of this counter ("init" of its buffer): 0 was assumed'
+        in (found.reason or "")
+    )
 
 
 @pytest.mark.daily(one_of="heavy")
@@ -104,6 +109,7 @@ def test_whether_a_counter_comes_far_enough_depends_on_what_it_holds_at_first(
 ) -> None:
     """Two threads of each CTA count, and wait until it is 256."""
     monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 2.0)
+    monkeypatch.setattr(cluster_groups, "ERRORS_SECONDS", 2.0)
     spin = "atom.acq_rel.gpu.global.add.u32 %r3, [count], 1; AGAIN: ld.acquire.gpu.global.u32 %r4, [count];"
     count = f"{spin} setp.lt.u32 %p1, %r4, 256; @%p1 bra AGAIN; setp.ne.u32 %p1, %r3, 0;"
     found = ask(count, "", grid=grid, threads=2, contents=contents, seconds=10)
@@ -114,6 +120,24 @@ def test_whether_a_counter_comes_far_enough_depends_on_what_it_holds_at_first(
         assert said in (found.reason or "")
     else:
         assert [f.code for f in found.findings] == ([] if contents else ["DEAD004"])
+
+
+@pytest.mark.parametrize(("contents", "most"), [(None, 10.0), (0, 3.0)])
+def test_of_a_counter_that_is_not_given_clusters_are_followed_for_errors_alone(
+    contents: int | None, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three seconds are the share before pairs are asked about, which prove nothing of contents that are assumed."""
+    together = cluster_groups._answer_together
+    shares: list[float] = []
+
+    def follow(launch: Any, first: Any, follow: Any, question: Any, limit: Limit) -> Answer:
+        shares.append(limit.left() or 0)
+        return together(launch, first, follow, question, limit)
+
+    monkeypatch.setattr(cluster_groups, "_answer_together", follow)
+    found = ask(LAST.replace("63", "3"), "st.global.u32 [%rd1], %r2;", grid=4, threads=1, contents=contents)
+    assert found.verdict == ("bounded" if contents is None else "proved"), found.reason
+    assert [most - 1 < share <= most for share in shares] == [True]
 
 
 @pytest.mark.daily(one_of="heavy")

@@ -110,7 +110,7 @@ def test_a_lock_that_the_launch_does_not_give_is_free_at_first(swap: str) -> Non
     text = SUM.replace(SWAP, SWAPS[swap])
     found = ask(text, held=None, seconds=30)
     assert (found.verdict, found.findings) == ("bounded", ())
-    assert "the launch does not give the initial value of this word: 0 was assumed" in (found.reason or "")
+    assert 'initial value of this word ("init" of its buffer): 0 was assumed' in (found.reason or "")
     assert "RACE001" in codes(ask(text.replace("st.release", "st.relaxed"), held=None, seconds=30))
 
 
@@ -123,7 +123,7 @@ def test_what_is_not_reached_with_the_assumed_contents_is_not_proved(look: str) 
     text = SUM.replace("AGAIN:", f"{look}\nAGAIN:")
     found = ask(text, held=None)
     assert (found.verdict, found.findings) == ("bounded", ())
-    assert "the launch does not give the initial value of this word: 0 was assumed" in (found.reason or "")
+    assert 'initial value of this word ("init" of its buffer): 0 was assumed' in (found.reason or "")
 
 
 NARROW = """.version 8.6

@@ -157,7 +157,9 @@ def follow_clusters(
         entries = [one.entry for one in launch.concurrent]
         joined = replace(joined, filled_once=find_filled_once([way.program for way, _ in found], module, entries))
     joined = replace(joined, cut=joined.cut or paths.branches_late)
-    return Followed(joined, describe_followed(launch, launched), paths.outside, waiting, paths.values_late)
+    assumes = any(gap.assumes_contents for way, _ in found for gap in way.gaps)
+    scope = describe_followed(launch, launched)
+    return Followed(joined, scope, paths.outside, waiting, paths.values_late, assumes)
 
 
 @dataclass(slots=True)

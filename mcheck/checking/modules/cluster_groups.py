@@ -54,8 +54,10 @@ MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
 GROUP_SECONDS = 20.0
 """Maximum time for groups of clusters; half of what is left of a longer time limit."""
+ERRORS_SECONDS = 10.0
+"""The same, a sixth of it, where nothing can be proved, for the launch does not give contents that decide."""
 WAITING_SECONDS = 3.0
-"""Time for groups of clusters that wait for each other, before it is asked whether pairs of them stand for all."""
+"""Time for groups of clusters before it is asked whether pairs of them stand for all."""
 COUNTED_SECONDS = 30.0
 """Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
 AS_WRITTEN_SECONDS = 10.0
@@ -80,7 +82,9 @@ def answer_together(
     """The answer about a launch, given that about one of its clusters."""
     if not _needs_group(module, launch, first.answer):
         return first.answer
-    return _Groups(module, launch, first, follow, question, limit, max(GROUP_SECONDS, (limit.left() or 0) / 2)).answer()
+    left = limit.left() or 0
+    seconds = max(ERRORS_SECONDS, left / 6) if first.assumes_contents else max(GROUP_SECONDS, left / 2)
+    return _Groups(module, launch, first, follow, question, limit, seconds).answer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class _Groups:
             return choices
         if several:
             share = self._share()
-        share, longer = self._share_before_pairs(share), share
+        share, longer = self._share_before_pairs(share, several=several), share
         given = self._follow_groups(share, late=late)
         counted = None if _is_decided(given) else self._ask_pairs()
         if isinstance(counted, Answer) and counted.verdict is Verdict.PROVED:
@@ -147,11 +151,13 @@ class _Groups:
             why = choices
         return given if why is None else with_reason(given, why)
 
-    def _share_before_pairs(self, share: Limit) -> Limit:
-        """The time for groups before pairs are asked about: a part of the share where clusters wait for each other, for
-        then they have executions without number together, and the order of their signals mostly shows more.
+    def _share_before_pairs(self, share: Limit, *, several: bool) -> Limit:
+        """The time for groups before pairs are asked about: a part of the share, for clusters that wait for each other,
+        or draw numbers, have executions without number together, and the argument about pairs mostly takes less. It
+        proves nothing where contents are assumed.
         """
-        return self.limit.share(min(WAITING_SECONDS, self.seconds)) if self.first.deadlocks else share
+        pairs = (several or self.first.deadlocks) and not self.first.assumes_contents
+        return self.limit.share(min(WAITING_SECONDS, self.seconds)) if pairs else share
 
     def _share(self) -> Limit:
         return self.limit.share(self.seconds)

@@ -20,7 +20,7 @@ class Followed:
     """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
     ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
     of global memory, by their numbers among the executed ones. ``late``: there was no time to follow the values that
-    other threads write.
+    other threads write. ``assumes_contents``: the launch does not give initial contents that matter.
     """
 
     answer: Answer
@@ -28,6 +28,7 @@ class Followed:
     deadlocks: tuple[Finding, ...] = ()
     waiting: frozenset[int] = frozenset()
     late: bool = False
+    assumes_contents: bool = False
 
 
 def without_scope(given: Followed | None) -> Answer | None:

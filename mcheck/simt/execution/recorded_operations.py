@@ -28,12 +28,14 @@ ONE_VALUE = "this load is repeated, and only the last of its values is followed"
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Something that was not followed, or in one way only: ``reason`` is a clause, ``span`` its location. With
-    ``nothing_known`` nothing is known of what follows it; other gaps bound the answer.
+    ``nothing_known`` nothing is known of what follows it; other gaps bound the answer. With ``assumes_contents``, it is
+    about words whose initial contents the launch does not give.
     """
 
     reason: str
     span: Span | None
     nothing_known: bool = False
+    assumes_contents: bool = False
 
 
 MAX_BOUND_VALUES = 16
@@ -83,9 +85,11 @@ class RecordedOperations:
     def __post_init__(self) -> None:
         self.code = [[] for _ in range(self.lanes)]
 
-    def note_gap(self, reason: str, span: Span | None, *, nothing_known: bool = False) -> None:
+    def note_gap(
+        self, reason: str, span: Span | None, *, nothing_known: bool = False, assumes_contents: bool = False
+    ) -> None:
         """Record what was not followed."""
-        self.gaps.setdefault((reason, span), Gap(reason, span, nothing_known))
+        self.gaps.setdefault((reason, span), Gap(reason, span, nothing_known, assumes_contents))
 
     def note_order_dependence(self, what: str, span: Span | None) -> None:
         """Record that only the order of this run is followed where something depends on it."""

@@ -27,6 +27,7 @@ from mcheck.simt.execution.compiler import Compiler, Fetch, FindBarrierWait, Fin
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.strong_writes import written_by_atomic
+from mcheck.simt.execution.waits.counters import ASSUMED
 from mcheck.simt.execution.waits.two_valued_locks import TwoValuedLock
 from mcheck.simt.execution.waits.value_tests import AwaitedValue, as_number
 from mcheck.simt.instructions.access_operands import (
@@ -245,8 +246,8 @@ class _Atomic:
         op, size, needed = self.op, self.size, any(row is not None for row in self.rows)
         counted = taint.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
-            held = "the launch does not give the initial value of this counter"
-            c.recorded.note_gap(f"{held}: {c.counters.start} was assumed", self.statement.span)
+            assumed = ASSUMED.format("counter", c.counters.start)
+            c.recorded.note_gap(assumed, self.statement.span, assumes_contents=True)
             counted |= taint.COUNTED
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])

@@ -23,6 +23,8 @@ from mcheck.simt.execution.lanes import Mask, Quality
 
 COUNTS = frozenset(("add", "inc", "dec"))
 SWAPS = frozenset(("cas", "exch"))
+ASSUMED = 'the launch does not give the initial value of this {} ("init" of its buffer): {} was assumed'
+"""What an answer says of a counter or a lock of unknown contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class AssumedLock:
     def assumption(self) -> str:
         """What the answer says of it. It holds for all that follows: what is not reached may depend on it, too."""
         value = int.from_bytes(self.contents, "little")
-        return f"the launch does not give the initial value of this word: {value} was assumed"
+        return ASSUMED.format("word", value)
 
 
 @dataclass(slots=True)
