@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search import (
     barrier_fixes,
+    lock_cycles,
     mbarrier_fixes,
     overwritten_values,
     tensor_memory_waits,
@@ -77,11 +78,16 @@ def _place(m: Machine, bar: Mbarrier) -> tuple[str, int]:
 def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> Fixes:
     """Return the fixes of a deadlock, if a single change fixes it."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
-    said = [
-        overwritten_values.suggest_preserving(m, a, a.blocked_on, is_fix)
-        for a in stuck
-        if isinstance(a.blocked_on, Word)
-    ]
+    one_order = lock_cycles.suggest_one_order(m, stuck)
+    said = (
+        [one_order]
+        if one_order
+        else [
+            overwritten_values.suggest_preserving(m, a, a.blocked_on, is_fix)
+            for a in stuck
+            if isinstance(a.blocked_on, Word)
+        ]
+    )
     said += [
         barrier_fixes.explain_double_arrival_at(m, a.blocked_on)
         for a in stuck

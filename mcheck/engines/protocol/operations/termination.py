@@ -10,6 +10,7 @@ from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, word_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_line
 from mcheck.engines.protocol.operations import aligned_instructions, mbarrier_reordering, wgmma
+from mcheck.engines.protocol.operations.blocked_waits import note_other_orders
 from mcheck.engines.protocol.operations.deadlocks import describe_deadlock, format_threads
 from mcheck.engines.protocol.operations.execution_barriers import complete_cluster_barrier, try_complete
 from mcheck.engines.protocol.operations.failed_attempts import enter_failed_reads
@@ -65,6 +66,7 @@ def complete_counted_barriers(m: Machine) -> None:
 def finish_execution(m: Machine) -> None:
     """Finish an execution in which no agent can run: all have ended, or some wait forever."""
     if any(a.status == "cut" for a in m.agents):
+        note_other_orders(m)
         m.outcome = "cut"
         return
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]

@@ -320,7 +320,7 @@ def _followed(agent: Agent) -> bool:
     return isinstance(op, ops.Await) and op.followed
 
 
-def _ends_before(word: Word, other: SyncOperation, type_name: str, operator: str, right: int) -> bool:
+def ends_before(word: Word, other: SyncOperation, type_name: str, operator: str, right: int) -> bool:
     """Whether the value before an earlier operation on the word ends a wait."""
     return may_satisfy(word.writes[other.phase - 1].value, type_name, operator, right)
 
@@ -329,7 +329,7 @@ def _may_end_without(word: Word, other: SyncOperation, type_name: str, operator:
     """Whether a wait may end without an earlier operation on the word: by the value before it, or by operations after
     it that could come first.
     """
-    if _ends_before(word, other, type_name, operator, right):
+    if ends_before(word, other, type_name, operator, right):
         return True
     since = word.writes[other.phase :]
     if len(since) < 2:
@@ -348,7 +348,7 @@ def note_dependent_operations(
     compare: tuple[str, str, int] | None = None,
 ) -> None:  # fmt: skip
     """Note the earlier operations on the word that could come after this one, with another effect."""
-    ends = _ends_before if _followed(agent) else _may_end_without
+    ends = ends_before if _followed(agent) else _may_end_without
     if m.waits is not None:
         m.waits.on_access(m, agent, word, event, kind, waits=compare is not None)
     for other in reversed(word.operations):
