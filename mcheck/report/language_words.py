@@ -69,6 +69,9 @@ WORDS = (
         tilelang="T.sync_threads()",
     ),
     Word(ptx=r"the phase of the mbarrier", pipeline="consumer_wait()", barrier="wait()"),
+    Word(ptx=r"Go on to the next stage", pipeline="consumer_release()"),
+    Word(ptx=r"arrive on it afterwards", pipeline="consumer_release()", barrier="arrive()"),
+    Word(ptx=r"arrive on it(?! afterwards)", pipeline="producer_commit()", barrier="arrive()"),
     Word(
         ptx=r"a release that the issuing thread acquires",
         pipeline="consumer_release()` before its `producer_acquire()",

@@ -116,9 +116,12 @@ def test_a_cp_async_that_signals_an_mbarrier_is_waited_for_there_and_not_by_its_
 
 
 def test_a_wait_for_another_stage_is_named() -> None:
-    (finding,) = found(CP_ASYNC_RING.replace("[full[k]], 0", "[full[0]], 0"), "protocol")
-    assert finding.missing.startswith("Wait for the phase of the mbarrier that line 8 signals before line 15")
-    assert "The wait at line 14 is for full[0]@0, and line 8 signals full[1]@0" in finding.missing
+    (first, *_) = found(CP_ASYNC_RING.replace("r0, [buf[k]]", "r0, [buf[1 - k]]"), "protocol")
+    assert first.missing.startswith("Wait for the phase of the mbarrier that line 8 signals before line 15")
+    assert "The wait at line 14 is for full[0]@0, and line 8 signals full[1]@0" in first.missing
+    (again,) = found(CP_ASYNC_RING.replace("[full[k]], 0", "[full[0]], 0"), "protocol")
+    assert again.missing.startswith("Go on to the next stage before line 14: it waits for the phase of full[0]@0")
+    assert "The wait at line 14 is for full[0]@0, and line 8 signals full[1]@0" in again.missing
 
 
 def test_a_wait_that_orders_in_time_alone_is_named_where_a_proxy_fence_is_missing() -> None:

@@ -228,6 +228,10 @@ def test_fixes_in_the_words_of_the_language(language: str, code: str, word: str)
         ("barrier", "the phase of the mbarrier", "wait()"),
         ("groups", "cp.async.wait_all", "cooperative_groups::wait(group)"),
         ("pipeline", "cp.async.commit_group", "producer_commit()"),
+        ("pipeline", "arrive on it", "producer_commit()"),
+        ("pipeline", "arrive on it afterwards", "consumer_release()"),
+        ("pipeline", "Go on to the next stage", "consumer_release()"),
+        ("barrier", "arrive on it afterwards", "arrive()"),
         ("barrier", "bar.sync 0", "__syncthreads()"),
     ],
 )

@@ -17,7 +17,11 @@ from mcheck.answers.advice.async_groups import (
     wait_for_completion,
     wait_of_group,
 )
-from mcheck.answers.advice.completion_signals import explain_wait_for_other_stage, signalling_operation
+from mcheck.answers.advice.completion_signals import (
+    explain_wait_for_other_stage,
+    signalling_operation,
+    suggest_next_stage,
+)
 from mcheck.answers.advice.graph import ExecutionGraph, site_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
@@ -79,8 +83,12 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
         )
     if isinstance(wait, Insert):
         return _suggest_group_wait(g, wait)
+    if classify_stage_read(g) is ReadPhase.NEXT:
+        return Fix((BeforeIssue(second, issue, fence=old.proxy != new.proxy),))
     fix = Fix((replace(wait, before=second, or_other=not wait.far),))
     signal = signalling_operation(g, old)
+    if signal is not None and (stay := suggest_next_stage(g, new, signal)):
+        return stay
     return fix if signal is None else fix.noted(explain_wait_for_other_stage(g, new, signal))
 
 

@@ -67,7 +67,7 @@ class GraphAccess:
     """An access: the step that makes or issues it, at ``position`` in the graph.
 
     ``time`` is what its agent knows there, ``waits`` are the waits for its group as (agent, step), ``signals`` those of
-    its completion.
+    its completion, ``arrivals`` those of the ``cp.async.mbarrier.arrive`` behind it, of a ``cp.async``.
     """
 
     agent: int
@@ -77,6 +77,7 @@ class GraphAccess:
     time: Clock
     waits: tuple[tuple[int, int], ...] = ()
     signals: tuple[Signal, ...] = ()
+    arrivals: tuple[Signal, ...] = ()
 
     @property
     def op(self) -> Op:
@@ -113,7 +114,7 @@ class GraphAccess:
         """Whether it is complete before a step of an agent with this time."""
         if not self.asynchronous:
             return (self.agent == agent and self.step < step) or time[self.agent] >= self.step
-        signalled = any(s.bound is not None and time[s.clock] > s.bound for s in self.signals)
+        signalled = any(s.bound is not None and time[s.clock] > s.bound for s in (*self.signals, *self.arrivals))
         return signalled or any(time[waited] >= at for waited, at in self.waits)
 
 

@@ -27,7 +27,7 @@ def classify_stage_read(g: ExecutionGraph) -> ReadPhase:
     before its reads then.
     """
     old, new = g.old, g.new
-    if not old.asynchronous or old.signals or not old.write or new.write or old.proxy != new.proxy:
+    if not old.asynchronous or not old.write or new.write:
         return ReadPhase.OWN
     if new.time[old.agent] >= old.step:
         return ReadPhase.OWN  # the read comes behind the issue of the copy

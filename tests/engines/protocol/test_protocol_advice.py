@@ -319,3 +319,78 @@ def test_a_deadlock_names_the_cycle() -> None:
     (found,) = errors(CYCLE)
     assert "Still to signal empty@0: consumer at line 13, which is stuck at line 12 on full@0." in found.missing
     assert "Still to signal full@0: producer at line 8, which is stuck at line 7 on empty@0." in found.missing
+
+
+REFILLED = """PTX refilled
+{{
+  .global .align 128 .b8 src[512];
+  .shared .align 128 .b8 tile[2][128];
+  .shared .b64 full[2];
+}}
+producer@cta 0, warp 0, lane 0 {{
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [full + 8], 1;
+  bar.sync 0;
+  for k in 0..{rounds} {{
+    {copy}
+  }}
+}}
+consumer@cta 0, warp 1, lane 0 {{
+  bar.sync 0;
+  for k in 0..{rounds} {{
+    await mbarrier.try_wait.parity.shared::cta.b64 [full + 8*({stage})], k/2;
+    ld.shared.u32 r0, [tile + 128*(k%2)];
+  }}
+}}
+"""
+BULK_COPY = """mbarrier.arrive.expect_tx.shared::cta.b64 _, [full + 8*(k%2)], 128;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile + 128*(k%2)], [src], 128, [full + 8*(k%2)];"""
+CP_ASYNC = """cp.async.ca.shared.global [tile + 128*(k%2)], [src + 128*k], 4;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [full + 8*(k%2)];"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "way"),
+    [
+        (BULK_COPY, "at line 13: a barrier, or a release that the issuing thread acquires, with fence.proxy.async"),
+        (CP_ASYNC, "at line 12: a barrier, or a release that the issuing thread acquires."),
+    ],
+)
+def test_a_read_of_a_stage_that_is_refilled_too_early_belongs_before_the_copy(copy: str, way: str) -> None:
+    """The read has waited for its own copy; to wait for the later one would lose what it is to see."""
+    found = errors(REFILLED.format(copy=copy, rounds=3, stage="k%2"))
+    (read,) = [f for f in found if f.code == "RACE003" and f.accesses[1].thread == "consumer"]
+    assert read.missing.startswith(f"Order line 20 before the issue of the operation {way}")
+
+
+@pytest.mark.parametrize("copy", [BULK_COPY, CP_ASYNC])
+def test_who_waits_for_one_phase_twice_has_not_gone_on_to_the_next_stage(copy: str) -> None:
+    assert errors(REFILLED.format(copy=copy, rounds=2, stage="k%2")) == []
+    reads = [f for f in errors(REFILLED.format(copy=copy, rounds=2, stage="0")) if f.code == "RACE003"]
+    assert [f.missing.partition(".")[0] for f in reads] == [
+        "Go on to the next stage before line 19: it waits for the phase of full[0]@0 that it has waited for already"
+    ]
+
+
+NEVER_SIGNALLED = """PTX never-signalled
+{ .shared .u32 x; .shared .b64 full, empty; }
+reader@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+  ld.shared.u32 r0, [x];
+  mbarrier.arrive.shared::cta.b64 _, [empty];
+}
+"""
+
+
+def test_a_deadlock_names_what_lacks_the_signal() -> None:
+    (found,) = errors(NEVER_SIGNALLED)
+    come = "Nothing arrived on full@0: who fills what line 7 reads has to arrive on it."
+    assert found.missing == f"{come} No thread is left to signal full@0."
+
+
+def test_a_deadlock_names_the_signal_behind_its_own_wait() -> None:
+    (found,) = errors(NEVER_SIGNALLED.replace("_, [empty]", "_, [full]"))
+    own = "Only threads that wait for full@0 at line 6 have still to signal it: at line 8."
+    assert found.missing == f"Nothing arrived on full@0. {own}"

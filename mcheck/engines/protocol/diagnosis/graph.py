@@ -7,7 +7,9 @@ from bisect import bisect_right
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, GraphAgent, Signal
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.engines.protocol.state.trace import TraceEntry
+from mcheck.ir import ops
 
 
 def graph_of(m: Machine, old: Record, new: Record, low: int) -> ExecutionGraph:
@@ -28,8 +30,9 @@ def graph_of(m: Machine, old: Record, new: Record, low: int) -> ExecutionGraph:
 def _access(m: Machine, record: Record) -> GraphAccess:
     time = m.agents[record.agent].time
     return GraphAccess(
-        record.agent, record.step, record.position, record.event, time, tuple(record.waits), _signals(m, record)
-    )
+        record.agent, record.step, record.position, record.event, time, tuple(record.waits), _signals(m, record),
+        _arrivals(m, record),
+    )  # fmt: skip
 
 
 def _signals(m: Machine, record: Record) -> tuple[Signal, ...]:
@@ -43,9 +46,25 @@ def _signals(m: Machine, record: Record) -> tuple[Signal, ...]:
     out = []
     for bar in m.mbarriers.values():
         if bar.clock_index in record.mbarrier_clocks:
-            came, now = first.get(bar.clock_index), bar.state.phase if bar.state is not None else 0
-            instance = m.program.memory.find(bar.address)
-            cta = instance.cta if instance is not None else None
-            phase, bound = (now, None) if came is None else (came.phase, came.clock_bound)
-            out.append(Signal(m.thing_at(bar.address), cta, phase, bar.clock_index, bound))
+            out.append(_signal(m, bar, first.get(bar.clock_index)))
     return tuple(out)
+
+
+def _arrivals(m: Machine, record: Record) -> tuple[Signal, ...]:
+    """The signal of the next ``cp.async.mbarrier.arrive`` of the thread, which covers a ``cp.async`` (9.7.13.15.17), if
+    it has been made.
+    """
+    if not record.cp_async:
+        return ()
+    arrives = (e for e in m.trace[record.position :] if e.agent == record.agent and e.signal >= 0)
+    came = next((e for e in arrives if isinstance(e.op, ops.CpAsyncArrive)), None)
+    bars = () if came is None else (bar for bar in m.mbarriers.values() if bar.clock_index == came.signal)
+    return tuple(_signal(m, bar, came) for bar in bars)
+
+
+def _signal(m: Machine, bar: Mbarrier, came: TraceEntry | None) -> Signal:
+    instance = m.program.memory.find(bar.address)
+    cta = instance.cta if instance is not None else None
+    now = bar.state.phase if bar.state is not None else 0
+    phase, bound = (now, None) if came is None else (came.phase, came.clock_bound)
+    return Signal(m.thing_at(bar.address), cta, phase, bar.clock_index, bound)

@@ -142,6 +142,14 @@ def _find_signallers(where: Mbarrier | Word, stuck: list[Agent]) -> Iterator[tup
             yield agent, op
 
 
+def _find_own_signals(where: Mbarrier, stuck: list[Agent]) -> Iterator[tuple[Op, Op]]:
+    """The operations by which agents that wait for an mbarrier would signal it themselves, with their waits."""
+    for agent in stuck:
+        op = find_signal(agent.code[agent.pc + 1 :], where.address, mbarrier=True)
+        if op is not None and agent.blocked_on is where:
+            yield op, agent.code[agent.pc]
+
+
 def _describe_wait(m: Machine, group: StuckGroup) -> Phrase:
     """Who waits where for what."""
     who, where = format_threads(m, group.agents), say("{}{}", site_of(group.op), _describe_round(m, group))
@@ -302,6 +310,10 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         if fill is not None:
             back = say("who uses what {} fills has to arrive on it afterwards", site_of(fill))
             return advise("{}: {}", nothing, back).noted(counted), False
+        use = _find_use(group.agents[0])
+        if use is not None and not any(_may_signal(agent, bar) for agent in m.agents):
+            come = say("who fills what {} reads has to arrive on it", site_of(use))
+            return advise("{}: {}", nothing, come).noted(counted), False
         return advise("{}", nothing).noted(counted), False
     rounds = say("let the threads that signal it run as many iterations as {} waits for, or correct the parity", wait)
     fix = advise("Nobody arrives in {}: {}", now, rounds, phases=(Phase(name, state.phase),))
@@ -372,6 +384,22 @@ def _find_fill(agent: Agent) -> Op | None:
     return None
 
 
+def _find_use(agent: Agent) -> Op | None:
+    """The operation that reads a slot, if that is the agent's next access after its wait."""
+    rest = agent.code[agent.pc + 1 :]
+    kinds = ops.Load | ops.Wgmma | ops.Store | ops.BulkCopy | ops.TensorCopy | ops.CpAsync
+    first = next((op for op in rest if isinstance(op, kinds)), None)
+    return first if isinstance(first, ops.Load | ops.Wgmma) else None
+
+
+def _may_signal(agent: Agent, bar: Mbarrier) -> bool:
+    """Whether some operation of an agent's code signals an mbarrier, or one whose address a register holds."""
+    if find_signal(agent.code, bar.address, mbarrier=True) is not None:
+        return True
+    named = (ops.mbarrier_of(op) for op in map(ops.performed_operation, agent.code) if op.facets.signals)
+    return any(where is not None and not isinstance(where, Const) for where in named)
+
+
 def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCome | Note | None:
     """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
     where = group.agents[0].blocked_on
@@ -388,6 +416,10 @@ def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> ToCom
         return ToCome(name, tuple(found), write=isinstance(where, Word))
     if isinstance(where, Word) or (where.state is not None and not where.state.pending):
         return None
+    own = next(_find_own_signals(where, stuck), None)
+    if own is not None:
+        signal, wait = map(site_of, own)
+        return Note(say("Only threads that wait for {} at {} have still to signal it: at {}", name, wait, signal))
     nobody = say("No thread is left to signal {}", name)
     mbarrier = isinstance(where, Mbarrier)
     over = [b for b in m.agents if b not in stuck and find_signal(b.code, where.address, mbarrier=mbarrier) is not None]
