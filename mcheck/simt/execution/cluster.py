@@ -50,6 +50,8 @@ MAX_ITERATIONS = 20_000
 """Maximum iterations of a loop without an observable operation."""
 YIELD_AFTER = 64
 """Iterations after which other lanes run first."""
+STARVED_AFTER = 2_000
+"""Steps of others after which a lane that is ready runs first."""
 NOTED_STEPS = 4_096
 """Steps after which it is noted how far the lanes have come."""
 MAX_STEPS = 6_000_000
@@ -91,6 +93,8 @@ class Cluster:
     pc: NDArray[np.int64] = field(init=False)
     status: NDArray[np.int8] = field(init=False)
     iterations: NDArray[np.int64] = field(init=False)
+    served: NDArray[np.int64] = field(init=False)
+    """The step at which each lane has run last."""
     return_stacks: list[list[ReturnTo]] = field(init=False)
     current_pc: int = 0
     span: Span | None = None
@@ -152,6 +156,7 @@ class Cluster:
         self.pc = np.zeros(count, np.int64)
         self.status = np.where(self.lanes.exists, RUNNABLE, EXITED).astype(np.int8)
         self.iterations = np.zeros(count, np.int64)
+        self.served = np.zeros(count, np.int64)
         self.polls = PollProgress(count)
         self.convergence = Convergence(self.lanes.exists)
         self.async_writes = AsyncWrites(count)
@@ -199,10 +204,12 @@ class Cluster:
             if endless.any():
                 self.give_up(endless, f"polled {MAX_IDLE_POLLS} times without progress")
                 continue
+            self._let_others_go(ready)
             turns = np.where(ready, self.iterations // YIELD_AFTER + self.polls.idle, np.iinfo(np.int64).max)
             first = ready & (turns == turns.min())
             self.current_pc = at = int(self.pc[first].min())
             mask: Mask | None = first & (self.pc == at)
+            self.served[mask] = count
             steps, heads = self.steps, self.heads
             try:
                 while True:
@@ -225,6 +232,15 @@ class Cluster:
                 self.recorded.note_gap(f"the kernel takes more than {self.max_steps} steps", None, nothing_known=True)
                 return
             self.step_count = count
+
+    def _let_others_go(self, ready: Mask) -> None:
+        """Let lanes go first that are ready and have not run for long: others may repeat a loop that has effects until
+        these have done something.
+        """
+        late = ready & (self.served < self.step_count - STARVED_AFTER)
+        if late.any() and (others := ready & ~late).any():
+            self.iterations[others] += YIELD_AFTER
+            self.served[late] = self.step_count
 
     def describe_progress(self) -> str:
         """How far the lanes have come, for the message of a timeout."""
