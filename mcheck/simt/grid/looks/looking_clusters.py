@@ -27,7 +27,7 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import Kind
+from mcheck.isa.kinds import COLLECTIVES, Kind
 from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -36,7 +36,7 @@ from mcheck.simt.execution.register_reads import places_after
 from mcheck.simt.grid.looks.handed_takeover import HandedTakeover
 from mcheck.simt.grid.looks.known_bits import EVERY, Bits, anything, compute
 from mcheck.simt.grid.looks.published_cells import find_published
-from mcheck.simt.grid.looks.warp_exploration import ENDLESS, NOT_FOLLOWED, Exploration, meeting_places
+from mcheck.simt.grid.looks.warp_exploration import ENDLESS, NOT_FOLLOWED, QUIET, Exploration, meeting_places
 from mcheck.simt.grid.looks.warp_states import Case, Look, State
 from mcheck.simt.grid.looks.word_values import Stored, Words
 from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution, lanes_of
@@ -54,6 +54,8 @@ WAITS_FOR_LATER = "a loop looks forever at words of clusters that need not have 
 FREE = np.uint8(taint.UNKNOWN)
 SCALARS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)) | {"f32", "f64"}
 """The types of words."""
+ROUND = frozenset((Kind.BRANCH, Kind.WARP_BARRIER, *COLLECTIVES, *QUIET))
+"""What a round of a loop may consist of beside looks and computations, if it is to be like the one before."""
 
 
 @record(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class OthersLook(OthersSignal):
     stuck: list[Stuck] = field(default_factory=list)
     visits: dict[tuple[object, ...], int] = field(default_factory=dict)
     """How often warps have been taken over, by place, warp and addresses."""
+    rounds: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """By place and warp, its state when it was taken over there."""
     meets: dict[int, dict[int, int]] = field(default_factory=dict)
     """By the first place of a function, where the ways of its branches meet."""
     reachable: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
@@ -101,6 +105,7 @@ class OthersLook(OthersSignal):
         """Instrument looks, draws, stores to words, and computations."""
         self.compiler = compiler
         self.visits.clear()
+        self.rounds.clear()
         self.stuck.clear()
         self.found.places = compiler.places
         self.value = np.zeros_like(compiler.lanes.values)
@@ -286,8 +291,12 @@ class OthersLook(OthersSignal):
         look = self.looks_of(number, c)
         visit = at, warp, tuple(self.bits(unit, _place(unit, at)).value[there].tolist())
         self.visits[visit] = self.visits.get(visit, 0) + 1
-        if self.visits[visit] > MAX_VISITS:
-            raise NotReducible(ENDLESS, c.span)
+        if self.visits[visit] >= MAX_VISITS:
+            before, self.rounds[at, warp] = self.rounds.get((at, warp)), self._state(c, there)
+            if self.visits[visit] > MAX_VISITS:
+                if before != self.rounds[at, warp] or not self._note_same_round(c, unit, at, there, mask, number):
+                    raise NotReducible(ENDLESS, c.span)
+                return
         others = (c.status[there] != EXITED) & ~mask[there]
         ahead = [self._reachable(unit, pc - unit.start) for pc in set(c.pc[there][others].tolist())]
         stops = frozenset[int]().union(*ahead) & set(unit.function.labels.values())
@@ -304,6 +313,33 @@ class OthersLook(OthersSignal):
         if place == at - unit.start:
             raise NotReducible(NOT_FOLLOWED, c.span)
         self.go_on(c, unit, mine, place, state)
+
+    def _state(self, c: Cluster, warp: slice) -> bytes:
+        """Where the lanes of a warp are, and all that is known of their registers."""
+        lanes = self.compiler.lanes
+        held = (lanes.values, lanes.quality, self.value, self.unknown)
+        return b"".join((c.pc[warp].tobytes(), c.status[warp].tobytes(), *(rows[:, warp].tobytes() for rows in held)))
+
+    def _note_same_round(self, c: Cluster, unit: Unit, at: int, warp: slice, mask: Mask, number: int) -> bool:
+        """Note lanes of a warp that has come back to a look with the same registers, and so always will: it does
+        nothing else in between but compute and vote, and its words hold one value. Returns whether that is so.
+        """
+        place = at - unit.start
+        loop = {k for k in self._reachable(unit, place) if place in self._reachable(unit, k)}
+        body = [unit.function.body[k] for k in loop]
+        looks = [s for s in body if is_look(s)]
+        if not all(is_look(s) or s.only_computes or s.kind in ROUND for s in body) or len(looks) != 1:
+            return False
+        statement, lanes = looks[0], np.flatnonzero(mask[warp])
+        if statement is not unit.function.body[place] or statement.guard is not None or statement.opcode.vector != 1:
+            return False
+        size = type_size(statement.opcode.type)
+        words = [int(_generic(a)) for a in self.bits(unit, statement.place).value[warp][lanes].tolist()]
+        if any(len(self.found.look(number, word, size, c.span, final=False)) != 1 for word in words):
+            return False
+        self.stuck.append(Stuck(warp.start + int(lanes[0]), words[0], size, frozenset(words), statement))
+        c.status[warp][np.isin(c.pc[warp] - unit.start, list(loop))] = EXITED
+        return True
 
     def go_on(self, c: Cluster, unit: Unit, mine: Mask, place: int, state: State) -> None:
         """Let the lanes of a warp go on from where an exploration has led them."""
