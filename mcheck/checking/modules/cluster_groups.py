@@ -44,7 +44,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
 from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters, clusters_of
-from mcheck.simt.grid.pairs.weak_shared import with_weak_shared
+from mcheck.simt.grid.pairs.weak_shared import shows_races, with_weak_shared
 from mcheck.simt.grid.signals.signal_order import NeverEnds
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -266,6 +266,8 @@ def _answer_from_pairs(
             return given
         if read is not launched or trace is not None:
             return None
+        if shows_races(given.findings, launch):
+            return given
         return without_scope(follow(pair, limit.share(AS_WRITTEN_SECONDS), apart=True, module=launched))
 
     def find_stuck(alone: Launch, limit: Limit) -> Sequence[Finding]:

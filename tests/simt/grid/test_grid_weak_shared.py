@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.ptx import check
 from mcheck.simt.grid.pairs.weak_shared import with_weak_shared
 
 HEAD = """.version 8.7
@@ -44,3 +47,63 @@ def test_a_load_that_waits_stays() -> None:
 def test_a_module_without_such_accesses_is_itself() -> None:
     module = parse_module(HEAD + "st.shared.u32 [sh], %r1;\nret;\n}\n", "k.ptx")
     assert with_weak_shared(module) is module
+
+
+HANDED = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 sums, .param .u64 count, .param .u64 out)
+{
+.reg .pred %p<4>;
+.reg .b32 %r<9>;
+.reg .b64 %a<6>;
+.shared .align 4 .b8 flag[4];
+ld.param.u64 %a1, [sums];
+ld.param.u64 %a2, [count];
+ld.param.u64 %a3, [out];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra NEXT;
+st.shared.u32 [flag], 0;
+NEXT:
+bar.sync 0;
+setp.eq.u32 %p1, %r1, 32;
+@%p1 bra READ;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra END;
+mad.wide.u32 %a4, %r2, 4, %a1;
+st.global.u32 [%a4], %r2;
+FENCE
+atom.global.inc.u32 %r3, [%a2], 15;
+setp.eq.u32 %p2, %r3, 15;
+selp.u32 %r4, 2, 1, %p2;
+fence.acq_rel.gpu;
+st.volatile.shared.u32 [flag], %r4;
+bra END;
+READ:
+ld.volatile.shared.u32 %r5, [flag];
+setp.eq.u32 %p1, %r5, 0;
+@%p1 bra READ;
+fence.acq_rel.gpu;
+setp.ne.u32 %p1, %r5, 2;
+@%p1 bra END;
+ld.global.u32 %r6, [%a1];
+ld.global.u32 %r7, [%a1+4];
+add.u32 %r6, %r6, %r7;
+st.global.u32 [%a3], %r6;
+END:
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("clusters", [2, 16])
+def test_order_that_a_strong_access_hands_over_is_no_race(clusters: int) -> None:
+    params = {"sums": {"buffer": 64}, "count": {"buffer": 4, "init": {"hex": "00000000"}}, "out": {"buffer": 4}}
+    launch = {"grid": [clusters], "block": [64], "params": params}
+    text = HANDED.replace("15;", f"{clusters - 1};")
+    assert not check(text.replace("FENCE", "fence.acq_rel.gpu;"), launch).findings
+    broken = check(text.replace("FENCE", ""), launch)
+    assert broken.verdict != "proved"
+    assert {f.code for f in broken.findings} == ({"RACE001"} if clusters == 2 else set())

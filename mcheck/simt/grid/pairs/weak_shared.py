@@ -3,8 +3,13 @@
 *Why a proof about weak ones holds.* Take an execution with the strong accesses. It is one with weak ones, too: these
 have to fulfil less, and order less. If there is no race in it then, all accesses of common bytes are ordered, and what
 orders them does so with strong accesses as well. So there is none, and each load has returned what it does in both.
-Threads that wait do so by other loads: one that is repeated until it returns something else stays as it is. What is
-found with weak accesses need not be so.
+Threads that wait do so by other loads: one that is repeated until it returns something else stays as it is.
+
+*What is found with weak ones* need not be so. But races of global memory are, where none of shared memory is found
+beside them. A strong access hands over what a fence before it has released only to one that reads it, and that one
+comes after it by causality already, or the two would race: through barriers of their threads, which order what is
+before the one and behind the other as well (8.9.5). So the strong accesses order nothing else, and loads return the
+same.
 
 Sums that are added up in ``volatile`` shared memory are written so, with barriers in between. Then nothing depends on
 the accesses being strong, and threads that differ in their addresses alone need not be told apart.
@@ -12,9 +17,12 @@ the accesses being strong, and threads that differ in their addresses alone need
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx.launch import Launch
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.waits.polling_loops import PollingLoop
 
@@ -30,6 +38,14 @@ def with_weak_shared(module: ptx.Module) -> ptx.Module:
     if all(functions[name] is function for name, function in module.functions.items()):
         return module
     return replace(module, functions=functions)
+
+
+def shows_races(findings: Sequence[Finding], launch: Launch) -> bool:
+    """Whether what is found with weak accesses is so: races, of buffers of the launch all of them."""
+    buffers = {buffer.name for buffer in launch.buffers}
+    return bool(findings) and all(
+        found.kind == "race" and {access.object for access in found.accesses} <= buffers for found in findings
+    )
 
 
 def _with_weak(function: ptx.Function) -> ptx.Function:
