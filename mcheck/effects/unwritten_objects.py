@@ -16,7 +16,7 @@ def find_unwritten_objects(program: Program) -> frozenset[int]:
     if len(found) < sum(1 for i in program.memory.instances if i.cta is None):
         return frozenset()  # what has a second name is written by that as well
     for op in program.operations:
-        for address in _targets(program, ops.performed_operation(op)):
+        for address in find_written_places(program, ops.performed_operation(op)):
             if address is None:
                 return frozenset()
             instance = objects.at(address)
@@ -30,7 +30,7 @@ def without_earlier_writes(program: Program, unwritten: frozenset[int]) -> froze
     return unwritten - {i.base for i in program.memory.instances if i.object.earlier_grid == "writes"}
 
 
-def _targets(program: Program, op: Op) -> list[int | None]:
+def find_written_places(program: Program, op: Op) -> list[int | None]:
     """Where an operation may write outside shared and tensor memory; a tensor copy writes where its map says."""
     if isinstance(op, ops.TensorCopy):
         if op.kind == "load":

@@ -9,7 +9,10 @@ of which it enters at one access and leaves at a later one, a *passage* here. Th
 * if it is made of reads-from alone, and each passage is a dependency or each of these synchronises;
 * if it has one coherence edge, and each reads-from synchronises;
 * if each passage has a fence.sc of a sufficient scope;
-* if an edge leads back across a barrier that all threads of the CTA execute (``joint_barriers``).
+* if an edge leads back across a barrier that all threads of the CTA execute (``joint_barriers``);
+* if an edge leads from a swap that waits for a value to the only write that leaves it (``sole_writes``).
+
+Coherence between writes of a lock synchronises (``lock_words``).
 
 Any other cycle is assumed to be possible. Only cycles whose reads decide something count, and coherence counts on words
 that such a read observes. What blocks (an awaited value, a wait for a phase) is a dependency for everything that
@@ -18,7 +21,8 @@ order no memory: a cycle passes through them as through an awaited word that not
 
 Of a model that is not shipped only those axioms are used that it has in common with a shipped one: if those about
 orders differ, no cycle is forbidden except those of dependencies (``mcheck.engines.protocol.analysis.axioms`` requires
-their axiom) and, by an axiom that is the same, those of one word.
+their axiom) and, by an axiom that is the same, those of one word and those from a swap to what it has waited for.
+Locks also need the axiom of atomicity.
 
 ``mcheck.engines.protocol.analysis.interleaving`` is the same check for final states, for which every value counts.
 """
@@ -29,9 +33,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mcheck.cat.algebra.tape import Tape
+from mcheck.engines.protocol.analysis.atomic_words import find_atomic_words
 from mcheck.engines.protocol.analysis.joint_barriers import find_joint_barriers
 from mcheck.engines.protocol.analysis.lane_groups import Partition
-from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_coherence, has_equivalent_orders
+from mcheck.engines.protocol.analysis.lock_words import find_lock_words
+from mcheck.engines.protocol.analysis.model_equivalence import (
+    has_equivalent_atomicity,
+    has_equivalent_coherence,
+    has_equivalent_orders,
+)
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll, is_spin_loop
 from mcheck.engines.protocol.analysis.shared_words import (
     ANY_WORD,
@@ -40,6 +50,7 @@ from mcheck.engines.protocol.analysis.shared_words import (
     word_of,
     written_words,
 )
+from mcheck.engines.protocol.analysis.sole_writes import SoleWrites, Value, find_sole_writes
 from mcheck.engines.protocol.state.sync_objects import Placement
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
@@ -63,7 +74,8 @@ class Passage:
     ``reads``: it enters at a read, else at a store; ``acquires`` and ``releases``: the scope at which the entry and the
     exit synchronise, if they do; ``depends``: the exit depends on what the entry reads; ``fenced``: the scope of a
     fence.sc in between. ``enters`` and ``leaves``: how many joint barriers of the CTA stand before the entry and the
-    exit, at most and at least.
+    exit, at most and at least. ``locked``: it enters at a write of a lock. ``sole``: it enters at the sole write of
+    this value; ``awaited``: it leaves from a swap that has waited for this one.
     """
 
     place: Placement
@@ -76,6 +88,17 @@ class Passage:
     releases: str | None = None
     enters: int = _MANY
     leaves: int = 0
+    locked: bool = False
+    sole: Value | None = None
+    awaited: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _WordOrders:
+    """What is known of coherence."""
+
+    locks: frozenset[int]
+    sole: SoleWrites
 
 
 @dataclass(slots=True)
@@ -119,10 +142,19 @@ def find_non_interleaving(
         return None
     found: dict[Passage, set[int]] = {}
     joint = find_joint_barriers(program) if has_equivalent_orders(tape) else {}
+    orders = _find_word_orders(program, tape)
     for k, (thread, many) in enumerate(threads):
-        for passage in _find_passages(thread, needed[thread.index], looked_at, joint.get(thread.index, ())):
+        for passage in _find_passages(thread, needed[thread.index], looked_at, orders, joint.get(thread.index, ())):
             found.setdefault(passage, set()).update((k, -1 - k) if many > 1 else (k,))
     return REASON if _has_possible_cycle(found, tape) else None
+
+
+def _find_word_orders(program: Program, tape: Tape) -> _WordOrders:
+    if not has_equivalent_coherence(tape):
+        return _WordOrders(frozenset(), SoleWrites())
+    words = find_atomic_words(program)
+    keeps = has_equivalent_orders(tape) and has_equivalent_atomicity(tape)
+    return _WordOrders(find_lock_words(words) if keeps else frozenset(), find_sole_writes(words))
 
 
 # --- what a thread does ---------------------------------------------------------------------------------------
@@ -187,7 +219,7 @@ def unroll_loops_twice(thread: Thread) -> Iterator[int]:
 
 
 def _find_passages(
-    thread: Thread, needed: frozenset[str], looked_at: set[int], joint: tuple[int, ...] = ()
+    thread: Thread, needed: frozenset[str], looked_at: set[int], orders: _WordOrders, joint: tuple[int, ...] = ()
 ) -> set[Passage]:
     """Return the passages of a thread, each once; ``joint`` are the places of joint barriers in its code."""
     cta = thread.place.cta
@@ -208,6 +240,8 @@ def _find_passages(
         defined, used = defined_and_used(op)
         entries = [_advance_entry(e, op, defined, used) for e in open_.values()]
         written = written_words(op)
+        step = thread.index, pc
+        sole, awaited = orders.sole.writes.get(step), orders.sole.swaps.get(step)
         plain = isinstance(inner, ops.ScalarAccess) and inner.multimem is None
         passed = sum(1 for at in joint if at < pc)
         enters, leaves = (passed, passed) if plain else (_MANY, 0)
@@ -217,7 +251,9 @@ def _find_passages(
             for e in entries:
                 depends = e.passage.depends or (e.passage.reads and bool(e.tainted & used))
                 released = mine or e.released
-                found.add(replace(e.passage, exit=word, releases=released, depends=depends, leaves=leaves))
+                found.add(
+                    replace(e.passage, exit=word, releases=released, depends=depends, leaves=leaves, awaited=awaited)
+                )
         meeting = _find_meeting(inner, thread)
         if meeting is not None and meeting.arrives:
             found.update(replace(e.passage, exit=meeting.word, releases=None) for e in entries)
@@ -227,8 +263,22 @@ def _find_passages(
         if looked is not None:
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
             known = frozenset(defined | defined_and_used(inner)[0])
+            writes = isinstance(inner, ops.ScalarWrite)
             entries += [
-                _OpenEntry(Passage(place, word, True, acquires, looked[1], enters=enters), known) for word in looked[0]
+                _OpenEntry(
+                    Passage(
+                        place,
+                        word,
+                        True,
+                        acquires,
+                        looked[1],
+                        enters=enters,
+                        locked=writes and word in orders.locks,
+                        sole=sole,
+                    ),
+                    known,
+                )
+                for word in looked[0]
             ]
         elif isinstance(inner, ops.ScalarWrite):
             # What an atomic returns decides nothing, but that it reads what comes right before it does (8.10.3).
@@ -237,7 +287,10 @@ def _find_passages(
                 inner.scope if inner.sem in ("acquire", "acq_rel") and not getattr(inner, "is_red", False) else None
             )
             entries += [
-                _OpenEntry(Passage(place, word, reads, acquires, False, enters=enters), frozenset())
+                _OpenEntry(
+                    Passage(place, word, reads, acquires, False, enters=enters, locked=word in orders.locks, sole=sole),
+                    frozenset(),
+                )
                 for word in written
                 if may_contain(word, looked_at)
             ]
@@ -293,7 +346,9 @@ def _has_possible_cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
             b
             for word in words
             for b in into.get(word, ())
-            if len(threads | found[b]) > 1 and not (a.place == b.place and a.leaves > b.enters)
+            if len(threads | found[b]) > 1
+            and not (a.place == b.place and a.leaves > b.enters)
+            and (a.awaited is None or a.awaited != b.sole)
         ]
     ranked = sorted(found, key=lambda p: p.reads and p.depends)  # a cycle of dependencies alone is forbidden
     search = _CycleSearch(found, after, {p: k for k, p in enumerate(ranked)}, tape)
@@ -350,15 +405,18 @@ def _may_be_consistent(cycle: list[Passage], tape: Tape) -> bool:
     ):
         return False
     edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
-    coherence = sum(1 for _, b in edges if not b.reads)
-    synchronised = all(_synchronises(a, b) for a, b in edges if b.reads)
+    loose = [(a, b) for a, b in edges if not _synchronises(a, b)]
+    coherence = sum(1 for _, b in loose if not b.reads)
+    synchronised = all(not b.reads for _, b in loose)
     if coherence:
         return coherence > 1 or not synchronised
     return not synchronised and not all(p.depends for p in cycle)
 
 
 def _synchronises(a: Passage, b: Passage) -> bool:
-    """Return whether the exit of ``a`` is a release that the entry of ``b`` acquires."""
+    """Return whether the exit of ``a`` is a release that the entry of ``b`` acquires, or both are of one lock."""
+    if b.locked and a.exit == b.entry:
+        return True
     if a.releases is None or b.acquires is None:
         return False
     return scopes_are_mutual(a.releases, a.place, b.acquires, b.place)
