@@ -188,6 +188,20 @@ def test_orders_that_no_interleaving_shows(body: str, why: str) -> None:
     assert why in str(given.reason)
 
 
+def test_what_a_fence_acquires_is_not_handed_on_by_one_in_front_of_it() -> None:
+    bodies = [
+        f"ld.relaxed.gpu.global.u32 r0, [{read}]; fence.release.gpu; fence.acquire.gpu; "
+        f"st.relaxed.gpu.global.u32 [{written}], 1;"
+        for read, written in ("xy", "yz", "zx")
+    ]
+    roles = "\n".join(f"P{k}@cta {k} {{ {body} }}" for k, body in enumerate(bodies))
+    given = ask(
+        f"PTX t\n{{ .global .u32 x = 0, y = 0, z = 0; }}\n{roles}\nexists (P0:r0 == 1 /\\ P1:r0 == 1 /\\ P2:r0 == 1)"
+    )
+    assert given.verdict == "unknown"
+    assert "interleaving" in str(given.reason)
+
+
 MULTICAST = """PTX multicast
 {
   .global .u32 x = 0; .global .align 16 .b8 g[16];

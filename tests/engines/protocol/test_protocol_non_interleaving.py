@@ -24,6 +24,7 @@ INIT = "mbarrier.init.shared::cta.b64 [a], 1; mbarrier.init.shared::cta.b64 [b],
 POLL = "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 %p1,"
 WAIT = "await mbarrier.try_wait.parity.shared::cta.b64"
 MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+RELEASE_ACQUIRE = "fence.release.gpu; fence.acquire.gpu;"
 COMMIT = "wgmma.commit_group.sync.aligned;"
 MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
 ARRIVE = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _,"
@@ -123,6 +124,15 @@ BEYOND = {
         f"{LOAD} r0, [x]; bar.sync 1, 64; {STORE} [y], 1; {racing(1)}",
         f"bar.sync 1, 64; {LOAD} r0, [y]; {STORE} [z], r0;",
         f"{LOAD} r0, [z]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-releases-in-front-of-acquires": (  # what a fence acquires is not handed on by one in front of it
+        f"{LOAD} r0, [x]; {RELEASE_ACQUIRE} {STORE} [y], 1; {STORE} [f], r0;",
+        f"{LOAD} r0, [y]; {RELEASE_ACQUIRE} {STORE} [z], 1; {STORE} [g], r0;",
+        (
+            f"{LOAD} r0, [z]; {RELEASE_ACQUIRE} {STORE} [x], 1; {LOAD} r1, [f]; {LOAD} r2, [g]; "
+            "if (r0 == 1) { if (r1 == 1) { if (r2 == 1) { st.global.u32 [d], 1; } } }"
+        ),
+        "st.global.u32 [d], 2;",
     ),
     "2+2W": (
         f"{STORE} [x], 1; {STORE} [y], 2; {LOAD} r0, [y]; {racing(1)}",

@@ -227,7 +227,9 @@ def _preceded_by_release_fence(thread: Thread, rank: int) -> set[int]:
 
 
 def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
-    """Return the places that an acquire fence follows, with no place in between where a cycle can leave the thread."""
+    """Return the places that an acquire fence follows, with no place in between where a cycle can leave the thread, and
+    no release fence, by which it could leave later.
+    """
     code = thread.code
     back = _back_edges(thread)
     found: set[int] = set()
@@ -237,12 +239,17 @@ def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
             between = [*range(low, k), *range(k + 1, g)]
             if any(
                 code[j].facets.synchronises
+                or _is_release_fence(code[j])
                 or (_nodes_of_operation(code[j]) and not _only_reads(ops.performed_operation(code[j])))
                 for j in between
             ):
                 break
             found.add(k)
     return found
+
+
+def _is_release_fence(op: Op) -> bool:
+    return isinstance(op, ops.Fence) and op.sem == "release"
 
 
 def _only_reads(op: Op) -> bool:

@@ -315,8 +315,11 @@ def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> 
     """Return an open entry after an operation: fences make it synchronise, branches add dependencies."""
     passage, tainted, released = e.passage, e.tainted, e.released
     if isinstance(op, ops.Fence) and op.restrict is None and op.guard is None:
-        if op.sem in ("acquire", "acq_rel", "sc") and passage.reads:
-            passage = replace(passage, acquires=passage.acquires or op.scope or "sys")
+        if op.sem in ("acquire", "acq_rel", "sc") and passage.reads and passage.acquires is None:
+            passage, released = (
+                replace(passage, acquires=op.scope or "sys"),
+                None,
+            )  # a release in front does not cover it
         if op.sem in ("release", "acq_rel", "sc"):
             released = released or op.scope or "sys"
         if op.sem == "sc":
