@@ -180,6 +180,34 @@ def test_what_is_the_sole_write_of_a_value(bodies: tuple[str, ...], found: bool)
     assert {k for k, _ in sole.writes} <= {0}
 
 
+EARLY = "ld.relaxed.gpu.global.u32 r1, [y];" + WAIT + "if (r1 == 1) { st.global.u32 [d], 1; }"
+LEFT = "atom.relaxed.gpu.global.exch.b32 r2, [x], 1; st.relaxed.gpu.global.u32 [y], 1; "
+FOUND = "if (r2 == 0) { st.global.u32 [d], 2; }"
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize(
+    ("bodies", "first"),
+    [
+        ((EARLY, LEFT + FOUND), 1),
+        ((EARLY, SET + LEFT + FOUND), 0),
+        ((EARLY, LEFT + FOUND, SET), 0),
+        ((EARLY, "atom.relaxed.gpu.global.add.u32 r3, [x], 1;" + LEFT + FOUND), 0),
+    ],
+)
+def test_a_swap_may_come_before_one_of_several_writes_of_its_value(bodies: tuple[str, ...], first: int) -> None:
+    """Load buffering through the word: the other thread's last exchange has found what the swap has left."""
+    model = load_model("ptx-9.0")
+
+    def program() -> Program:
+        roles = "\n".join(f"P{k}@cta {k} {{ {body} }}" for k, body in enumerate(bodies))
+        head = HEAD.replace("x = 0", f"x = {first}")
+        return parse(f"PTX swaps\n{head}\n{roles}\n", "swaps.litmus")
+
+    assert any(f.code == "RACE001" for f in answer(program(), model, findings=True, timeout=60).findings)
+    assert check(program(), model, timeout=30).verdict in ("bounded", "finding")
+
+
 @pytest.mark.daily
 @pytest.mark.parametrize("seed", range(12))
 def test_random_locks(seed: int) -> None:
