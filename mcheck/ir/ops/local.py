@@ -99,6 +99,8 @@ class Await(Op):
 
     ``followed``: the thread does not wait, but the code after it assumes that this holds. If it does not, the thread
     takes a path that is not in the program: if that is possible, the answer is ``bounded``.
+
+    ``settled``: attempts of an atomic that fail change nothing, or the answer says that they may.
     """
 
     facets: ClassVar[Facets] = Facets(blocks=True)
@@ -106,6 +108,7 @@ class Await(Op):
     inner: Op
     compare: tuple[str, Expr] | None = None
     followed: bool = False
+    settled: bool = False
 
 
 def performed_operation(op: Op) -> Op:

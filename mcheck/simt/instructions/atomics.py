@@ -290,7 +290,7 @@ class _Atomic:
                 (self.at, wait), [leaf[new] for leaf in leaves], lanes[new],
                 lambda v: ops.Await(
                     inner=replace(op, dst=OBSERVED, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
-                    text=op.text, section=op.section,
+                    text=op.text, section=op.section, settled=True,
                 ),
                 spread=False,
             )  # fmt: skip

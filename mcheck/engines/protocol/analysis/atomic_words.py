@@ -167,9 +167,7 @@ def _word_write(thread: Thread, pc: int, op: ops.Store | ops.Atomic) -> WordWrit
     left: Expr | None = None
     if isinstance(op, ops.Store) or op.op == "exch":
         left = op.srcs[0]
-    elif (
-        op.op == "cas" and waits is not None
-    ):  # another one may leave what it finds, by models where a failing one stores
+    elif op.op == "cas" and waits is not None:  # if not awaited, a failing one stores what it finds by some models
         left = op.srcs[1]
     expected = op.srcs[0] if isinstance(op, ops.Atomic) and op.op == "cas" else None
     return WordWrite(thread, pc, op, _known(op, left), awaited, _known(op, expected))

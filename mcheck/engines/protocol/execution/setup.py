@@ -17,6 +17,7 @@ from mcheck.cat.ast import Model
 from mcheck.effects.site import Layout, layout_of, widened
 from mcheck.effects.unwritten_objects import find_unwritten_objects, without_earlier_writes
 from mcheck.engines.protocol.analysis import sc_fences as sequential
+from mcheck.engines.protocol.analysis.awaited_atomics import has_changing_attempts
 from mcheck.engines.protocol.analysis.axioms import check_axioms
 from mcheck.engines.protocol.analysis.code_facts import CodeFacts, may_end_mbarriers
 from mcheck.engines.protocol.analysis.delayed_waits import find_delayed_waits
@@ -540,6 +541,8 @@ def _check_supported(program: Program, semantics: Semantics) -> None:
         isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed_operation, program.operations)
     ):
         raise Unsupported("the protocol engine does not support a compare-and-swap that stores the old value")
+    if has_changing_attempts(program):
+        raise Unsupported("the protocol engine does not support awaited atomics whose failed attempts change memory")
     aliases = [
         (item.base, item.base + item.object.size)
         for item in program.memory.instances
