@@ -113,7 +113,12 @@ def _ahead_in_time(agent: int, others: Iterable[SyncOperation], time: Vector) ->
     """Those of some operations that time orders before one of an agent, or before a signal that it has started. Its own
     operations precede in program order, which the axioms keep on one object.
     """
-    return [d for d in others if d.entries and (d.signal >= 0 or d.agent != agent) and d.is_before(time)]
+    return [
+        d
+        for d in others  # each operation of a phase looks at all before it: `SyncOperation.is_before` is written out
+        if (time[d.signal] > d.clock_bound if d.signal >= 0 else d.agent != agent and time[d.agent] >= d.step)
+        and d.entries
+    ]
 
 
 def find_unordered_by_axioms(m: Machine, known: Sequence[SyncOperation]) -> tuple[SyncOperation, ...]:
