@@ -69,7 +69,7 @@ def test_the_sums_of_a_long_phase_take_no_look_at_every_pair() -> None:
     began = time.process_time()
     followers = _Followers(now)
     assert [followers.sum_with(d) for d in now] == [(41 - d.step, 0) for d in now]
-    assert time.process_time() - began < 4  # 0.2 s; pairs take more than 10 s
+    assert time.process_time() - began < 2
 
 
 def test_a_phase_of_many_copies_that_threads_track_one_by_one_is_covered() -> None:
