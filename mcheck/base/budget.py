@@ -79,7 +79,7 @@ class Limit:
 
     def is_over(self) -> bool:
         """Whether the limit has expired."""
-        if self.until is not None and self.clock() > self.until:
+        if self.until is not None and self.clock() >= self.until:
             return True
         return self.within is not None and self.within.is_over()
 
