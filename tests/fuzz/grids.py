@@ -12,10 +12,8 @@ are those of two launches, on different GPUs.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, count, product
@@ -32,6 +30,7 @@ from mcheck.frontend.litmus import parse
 from mcheck.frontend.ptx import launch_reader
 from tests.fuzz.differential import DEFAULT_MODEL, EngineAnswer, model_of, run_engine
 from tests.fuzz.draft import Draft, Role, units
+from tests.fuzz.judged_answers import seed_parser, tell_outcomes
 from tests.fuzz.minimise import minimise
 
 WORDS = ("x", "y", "z")
@@ -546,20 +545,16 @@ def report(comparison: Comparison) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="compares what is said of random grids as modules and as litmus tests")
-    parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
+    about = "compares what is said of random grids as modules and as litmus tests"
+    parser = seed_parser(about, programs=200, seconds=MODULE_SECONDS)
     parser.add_argument("--gpus", type=int, choices=(1, 2), default=1, help="on how many GPUs (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=MODULE_SECONDS, help="for each module (%(default)s)")
     chosen = parser.parse_args()
-    outcomes: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
+
+    def one(seed: int) -> tuple[str, str]:
         found = compare(generate(Random(seed), chosen.gpus), chosen.seconds)
-        outcomes[found.outcome] += 1
-        if found.what:
-            print(f"seed {seed}: {report(smallest(found, chosen.seconds))}\n", flush=True)
-    print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
-    return int(any(outcome.startswith("contradiction") for outcome in outcomes))
+        return found.outcome, report(smallest(found, chosen.seconds)) if found.what else ""
+
+    return tell_outcomes(chosen, one, ("contradiction",))
 
 
 if __name__ == "__main__":

@@ -51,3 +51,26 @@ def compare_judged(
     for (right, found), number in told.most_common():
         print(f"{number:5} {right:6} {found}")
     return int(wrong > 0)
+
+
+def seed_parser(about: str, *, programs: int, seconds: float, limited: str = "module") -> argparse.ArgumentParser:
+    """The options of generators that make a program from each seed."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--programs", type=int, default=programs, help="how many programs (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=seconds, help=f"for each {limited} (%(default)s)")
+    return parser
+
+
+def tell_outcomes(chosen: argparse.Namespace, compare: Callable[[int], tuple[str, str]], wrong: tuple[str, ...]) -> int:
+    """Count the outcomes of the seeds, and print what there is to report of each; exit status 1 if one is wrong: if it
+    begins with one of these words.
+    """
+    outcomes: Counter[str] = Counter()
+    for seed in range(chosen.seed, chosen.seed + chosen.programs):
+        outcome, said = compare(seed)
+        outcomes[outcome] += 1
+        if said:
+            print(f"seed {seed}: {said}\n", flush=True)
+    print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
+    return int(any(outcome.startswith(wrong) for outcome in outcomes))

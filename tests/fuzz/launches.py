@@ -19,10 +19,8 @@ launches have to end without the others, too.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -38,6 +36,7 @@ from mcheck.frontend.ptx import launch_reader
 from tests.fuzz.differential import DEFAULT_MODEL, EngineAnswer, model_of, run_engine
 from tests.fuzz.draft import Draft, Role, units
 from tests.fuzz.grids import contradict
+from tests.fuzz.judged_answers import seed_parser, tell_outcomes
 from tests.fuzz.minimise import minimise
 
 BUFFERS = ("x", "y", "d", "e")
@@ -486,19 +485,14 @@ def report(comparison: Comparison) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="compares what is said of random launches and of their threads")
-    parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=MODULE_SECONDS, help="for each module (%(default)s)")
-    chosen = parser.parse_args()
-    outcomes: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
+    about = "compares what is said of random launches and of their threads"
+    chosen = seed_parser(about, programs=200, seconds=MODULE_SECONDS).parse_args()
+
+    def one(seed: int) -> tuple[str, str]:
         found = compare(generate(Random(seed)), chosen.seconds)
-        outcomes[found.outcome] += 1
-        if found.what:
-            print(f"seed {seed}: {report(smallest(found, chosen.seconds))}\n", flush=True)
-    print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
-    return int(any(outcome.startswith("contradiction") for outcome in outcomes))
+        return found.outcome, report(smallest(found, chosen.seconds)) if found.what else ""
+
+    return tell_outcomes(chosen, one, ("contradiction",))
 
 
 if __name__ == "__main__":

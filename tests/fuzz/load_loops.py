@@ -10,13 +10,12 @@ a litmus test, deadlocks included.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from random import Random
 from typing import TypeVar
 
 from tests.fuzz.grids import Grid, Lines, compare, make_grid, report
+from tests.fuzz.judged_answers import seed_parser, tell_outcomes
 
 WAIT_WORDS = ("x", "y", "z")
 TESTS = ("eq", "ne", "lt", "ge")
@@ -147,19 +146,14 @@ def _scope(random: Random) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="compares what is said of random loops around several loads")
-    parser.add_argument("--programs", type=int, default=100, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each module (%(default)s)")
-    chosen = parser.parse_args()
-    outcomes: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
+    about = "compares what is said of random loops around several loads"
+    chosen = seed_parser(about, programs=100, seconds=4.0).parse_args()
+
+    def one(seed: int) -> tuple[str, str]:
         found = compare(generate(Random(seed)), chosen.seconds)
-        outcomes[found.outcome] += 1
-        if found.what:
-            print(f"seed {seed}: {report(found)}\n", flush=True)
-    print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
-    return int(any(outcome.startswith("contradiction") for outcome in outcomes))
+        return found.outcome, report(found) if found.what else ""
+
+    return tell_outcomes(chosen, one, ("contradiction",))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ lists the executions; the protocol engine follows interleavings, and says when t
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter
 from random import Random
 from typing import TypeVar
 
@@ -22,6 +20,7 @@ from mcheck.frontend.litmus import parse
 from tests.engine_findings import EngineFindings, engine_findings
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
 from tests.fuzz.draft import Draft, Role
+from tests.fuzz.judged_answers import seed_parser, tell_outcomes
 
 LOCKS = ("l", "m")
 FLAGS = ("x", "y")
@@ -188,21 +187,17 @@ def compare(draft: Draft, seconds: float) -> tuple[str, EngineFindings | None]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="compares what is said of random threads with locks and swaps")
-    parser.add_argument("--programs", type=int, default=300, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each engine (%(default)s)")
-    chosen = parser.parse_args()
-    outcomes: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
+    about = "compares what is said of random threads with locks and swaps"
+    chosen = seed_parser(about, programs=300, seconds=10.0, limited="engine").parse_args()
+
+    def one(seed: int) -> tuple[str, str]:
         draft = generate(Random(seed))
         outcome, judge = compare(draft, chosen.seconds)
-        outcomes[outcome] += 1
-        if outcome in ("missed", "invented"):
-            said = sorted(judge.codes) if judge is not None else ""
-            print(f"seed {seed}: {outcome} {said}\n{draft.text()}\n", flush=True)
-    print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
-    return int(bool(outcomes["missed"] or outcomes["invented"]))
+        if outcome not in ("missed", "invented"):
+            return outcome, ""
+        return outcome, f"{outcome} {sorted(judge.codes) if judge is not None else ''}\n{draft.text()}"
+
+    return tell_outcomes(chosen, one, ("missed", "invented"))
 
 
 if __name__ == "__main__":

@@ -10,15 +10,14 @@ so a race in it must not be missed. That there is none says nothing, nor does a 
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-from collections import Counter
 from random import Random
 
 from mcheck.base.verdicts import Verdict
 from tests.fuzz.differential import EngineAnswer
 from tests.fuzz.grids import Grid, Lines, check_module, judge_threads, make_grid
+from tests.fuzz.judged_answers import seed_parser, tell_outcomes
 
 ATTEMPTS = 2
 NEVER = "await ld.relaxed.gpu.global.u32 r3, [z] == 77;"
@@ -146,20 +145,16 @@ def compare(seed: int, seconds: float) -> tuple[str, Grid, EngineAnswer | None]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="looks for races of random locks that a proof missed")
-    parser.add_argument("--programs", type=int, default=100, help="how many programs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each module (%(default)s)")
-    chosen = parser.parse_args()
-    outcomes: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.programs):
+    chosen = seed_parser("looks for races of random locks that a proof missed", programs=100, seconds=2.0).parse_args()
+
+    def one(seed: int) -> tuple[str, str]:
         outcome, grid, judge = compare(seed, chosen.seconds)
-        outcomes[outcome] += 1
-        if outcome in ("missed", "error"):
-            said = sorted(judge.codes or ()) if judge is not None else ""
-            print(f"seed {seed}: {outcome} {said}\n{grid.draft.text()}width {grid.width}\n", flush=True)
-    print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
-    return int(bool(outcomes["missed"] or outcomes["error"]))
+        if outcome not in ("missed", "error"):
+            return outcome, ""
+        said = sorted(judge.codes or ()) if judge is not None else ""
+        return outcome, f"{outcome} {said}\n{grid.draft.text()}width {grid.width}"
+
+    return tell_outcomes(chosen, one, ("missed", "error"))
 
 
 if __name__ == "__main__":

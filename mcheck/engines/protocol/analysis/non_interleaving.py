@@ -316,10 +316,8 @@ def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> 
     passage, tainted, released = e.passage, e.tainted, e.released
     if isinstance(op, ops.Fence) and op.restrict is None and op.guard is None:
         if op.sem in ("acquire", "acq_rel", "sc") and passage.reads and passage.acquires is None:
-            passage, released = (
-                replace(passage, acquires=op.scope or "sys"),
-                None,
-            )  # a release in front does not cover it
+            # What it acquires, a release in front of it does not hand on.
+            passage, released = replace(passage, acquires=op.scope or "sys"), None
         if op.sem in ("release", "acq_rel", "sc"):
             released = released or op.scope or "sys"
         if op.sem == "sc":
