@@ -37,9 +37,11 @@ SLOW = (
         + "}\n"
         for k in range(6)
     )
-    + "exists (P0:r0 == 1)\n"
+    + "exists ("
+    + " /\\ ".join(f"P{k}:r{i} == 1" for k in range(6) for i in range(8))
+    + ")\n"
 )
-"""Too many executions for any engine."""
+"""Too many executions for any engine, and too many final states."""
 
 
 def edited(text: str, edits: Sequence[Mapping[str, Any]]) -> str:
