@@ -61,7 +61,8 @@ def about(text: str, seconds: float | None = None) -> Answer:
     ("parity", "fence", "smallest"),
     [
         ("(k/S)%2", "", 3),
-        ("((k + k*k/4096)/S)%2", FENCE, None),
+        ("((k + S*(k*k > N*N))/S)%2", FENCE, None),
+        ("((k + k*k/4096)/S)%2", FENCE, 66),
         ("((k & 63)/S + k/64)%2", FENCE, 65),
         ("((k + S*(k >= 9))/S)%2", FENCE, 10),
         ("((k + k/11)/S)%2", FENCE, 12),
@@ -87,6 +88,8 @@ def test_the_smallest_number_is_named(
     ("guard", "smallest"),
     [
         pytest.param("k == 302", 303, marks=pytest.mark.daily(days=4, least=0)),
+        pytest.param("k*k + k >> 8 == 90", 153, marks=pytest.mark.daily(days=4, least=0)),
+        pytest.param("k*k == 998001", 1000, marks=pytest.mark.slow),
         pytest.param("3*k == 3000", 1001, marks=pytest.mark.slow),
         pytest.param("k >= 1020", 1021, marks=pytest.mark.slow),
         pytest.param("k >> 8 == 3", 769, marks=pytest.mark.slow),

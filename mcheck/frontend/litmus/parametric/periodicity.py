@@ -5,7 +5,8 @@ Every expression of a role is a function of the loop iteration. A quasi-affine o
 constants, loop variables, sums of these, their multiples, quotients and remainders by constants. Code is periodic if
 every operand is quasi-affine with slope 0, except for addresses in global objects that are read or plainly written, the
 coordinates of loads by a tensor map, and the values of plain stores, if nothing depends on those. Any other expression
-(a product of iterations) is named in the reason, so that the reader of the answer knows what to change.
+(a product of iterations) is named in the reason, so that the reader of the answer knows what to change. Where only the
+numbers before a late change are asked for, it may still have one value up to there (``parametric.first_rounds``).
 
 A comparison of a growing value with a number, or with the iteration count, changes its result once: in one of the
 first or of the last iterations. Those are not part of the period (``LongLoop``): the first belong to what comes before
@@ -27,6 +28,7 @@ from math import ceil, floor, gcd, lcm, prod
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
+from mcheck.frontend.litmus.parametric.first_rounds import ITERATION, Meaning, Names, find_first_change, in_iterations
 from mcheck.frontend.litmus.parametric.quasi_affine import (
     TRUTH,
     UNKNOWN,
@@ -140,9 +142,9 @@ class _Reader:
     def role(self, body: Body) -> None:
         """Analyse a role, and find its long loops."""
         self.paths = _Paths()
-        self._outermost(body, {} if self.parameter is None else {self.parameter: NUMBER})
+        self._outermost(body, {} if self.parameter is None else {self.parameter: Meaning(NUMBER)})
 
-    def _outermost(self, body: Body, env: dict[str, QuasiAffine]) -> None:
+    def _outermost(self, body: Body, env: Names) -> None:
         """Analyse statements outside of all loops."""
         env = dict(env)
         for statement in body.steps:
@@ -160,7 +162,7 @@ class _Reader:
                 case _:
                     self._statement(statement, env)
 
-    def _choice(self, choice: If, env: dict[str, QuasiAffine]) -> None:
+    def _choice(self, choice: If, env: Names) -> None:
         self._require_periodic(choice.condition, env, choice.span, "a condition")
         before = self.paths
         after = []
@@ -175,7 +177,7 @@ class _Reader:
             return not low.growth_with_count and bool(high.growth_with_count)
         return low.value is not None and high.value is not None and high.value - low.value >= LONG
 
-    def _analyse_long_loop(self, loop: For, low: QuasiAffine, high: QuasiAffine, env: dict[str, QuasiAffine]) -> None:
+    def _analyse_long_loop(self, loop: For, low: QuasiAffine, high: QuasiAffine, env: Names) -> None:
         number = self.parameter or "a large number"
         if self.paths.some:
             raise Aperiodic(f"a second loop to {number}", loop.span)
@@ -184,7 +186,7 @@ class _Reader:
             raise Aperiodic(f"the bounds of a loop to {number}, which must be a number and {number}", loop.span)
         count = None if self.parameter is not None else (high.value or 0) - low.value
         self.cuts, self.beyond = LongLoop(low.value, count=count), int(offset or 0)
-        inner = {**env, loop.variable: ROUND}
+        inner = {**env, loop.variable: Meaning(ROUND, ITERATION)}
         for statement in loop.body.steps:
             self._statement(statement, inner)
         if not _has_operation(loop.body):
@@ -193,7 +195,7 @@ class _Reader:
         self.loops[loop.span], self.cuts = self.cuts, None
         self.paths = _Paths(some=True, every=True)
 
-    def _loop(self, loop: For, env: dict[str, QuasiAffine]) -> None:
+    def _loop(self, loop: For, env: Names) -> None:
         """Analyse a loop whose iteration count does not depend on the enclosing iteration or on the parameter."""
         low, high = self._evaluate(loop.low, env, loop.span), self._evaluate(loop.high, env, loop.span)
         self._require_independent(low, loop.span)
@@ -202,21 +204,21 @@ class _Reader:
         if subtract(high, low).grows:
             raise Aperiodic("the iteration count of a loop", loop.span)
         last = None if high.high is None else high.high - 1
-        self._body(loop.body, {**env, loop.variable: replace(low, value=None, high=last)})
+        self._body(loop.body, {**env, loop.variable: Meaning(replace(low, value=None, high=last))})
 
-    def _body(self, body: Body, env: dict[str, QuasiAffine]) -> None:
+    def _body(self, body: Body, env: Names) -> None:
         env = dict(env)
         for statement in body.steps:
             self._statement(statement, env)
 
-    def _statement(self, statement: Statement, env: dict[str, QuasiAffine]) -> None:
+    def _statement(self, statement: Statement, env: Names) -> None:
         match statement:
             case Step():
                 self._step(statement, env)
             case Mark():
                 pass
             case Define():
-                env[statement.name] = self._evaluate(statement.value, env, statement.span)
+                env[statement.name] = self._define(statement, env)
             case For():
                 self._loop(statement, env)
             case If():
@@ -226,7 +228,16 @@ class _Reader:
             case Body():
                 self._body(statement, env)
 
-    def _step(self, step: Step, env: dict[str, QuasiAffine]) -> None:
+    def _define(self, define: Define, env: Names) -> Meaning:
+        term = in_iterations(define.value, env) if self.early else None
+        try:
+            return Meaning(self._evaluate(define.value, env, define.span), term)
+        except Aperiodic as error:
+            if term is None:
+                raise
+            return Meaning(error, term)
+
+    def _step(self, step: Step, env: Names) -> None:
         span = step.span or step.op.span
         what = " ".join(step.op.text.split())
         stores = isinstance(step.op, ops.Store) and step.op.sem == "weak" and not step.op.volatile
@@ -256,7 +267,7 @@ class _Reader:
             self.written |= even.objects if writes else set()
             self.growing.append((next(iter(even.objects)), even.period, slope))
 
-    def _stored(self, step: Step, env: Mapping[str, QuasiAffine], span: Span | None) -> None:
+    def _stored(self, step: Step, env: Names, span: Span | None) -> None:
         """Analyse the period of the value of a plain store. Mostly nothing depends on it."""
         assert isinstance(step.op, ops.Store)
         objects = tuple(self._evaluate(step.op.address, env, span).objects)
@@ -274,7 +285,7 @@ class _Reader:
         self.periods.add(even.period * (16 // gcd(16, even.slope + even.growth_with_count) if innermost else 1))
         self.coordinates = True
 
-    def _require_periodic(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None, what: str) -> None:
+    def _require_periodic(self, expr: Expr, env: Names, span: Span | None, what: str) -> None:
         even = self._evaluate(expr, env, span)
         self._require_independent(even, span)
         if even.grows:
@@ -289,13 +300,13 @@ class _Reader:
 
     # --- expressions ------------------------------------------------------------------------------------------
 
-    def _evaluate(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
+    def _evaluate(self, expr: Expr, env: Names, span: Span | None) -> QuasiAffine:
         even = self._read(expr, env, span)
         if even.period > MAX_PERIOD:
             raise Aperiodic(f"an expression that repeats only after {even.period} iterations", span)
         return even
 
-    def _read(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
+    def _read(self, expr: Expr, env: Names, span: Span | None) -> QuasiAffine:
         match expr:
             case Const(value):
                 return constant(value)
@@ -308,11 +319,20 @@ class _Reader:
             case Unary(op, operand):
                 return self._unary(op, self._evaluate(operand, env, span), span)
             case Binary(op, left, right):
-                return self._binary(op, self._evaluate(left, env, span), self._evaluate(right, env, span), span)
+                try:
+                    return self._binary(op, self._evaluate(left, env, span), self._evaluate(right, env, span), span)
+                except Aperiodic:
+                    known = self._first_value(expr, env) if self.early else None
+                    if known is None:
+                        raise
+                    return constant(known)
 
-    def _name(self, name: Name, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
+    def _name(self, name: Name, env: Names, span: Span | None) -> QuasiAffine:
         if name.name in env:
-            return env[name.name]
+            known = env[name.name].function
+            if isinstance(known, Aperiodic):
+                raise known
+            return known
         item = self.objects.get(name.name)
         if item is None:
             raise Aperiodic(f"{name.name}, which is not declared", span)
@@ -406,14 +426,23 @@ class _Reader:
         if rate < 0 or along < 0:  # the value with the other sign
             rate, along, low, high = -rate, -along, -high, -low
         first, beyond = (self.cuts.low, self.beyond - 1) if self.cuts is not None else (0, 0)
-        if self.parameter is None or rate < 0 or along < 0 or (rate and self.cuts is None):
+        if self.parameter is None or rate < 0 or along < 0 or (rate and self.cuts is None) or rate * first + high >= 0:
             return False
         # It grows, so it is largest in the last iteration: rate * (N + beyond) + along * N + high has to be negative.
-        until = ceil((-high - rate * beyond) / (rate + along)) - 1
-        if until <= first + FEW or rate * first + high >= 0:
+        return self._stop_at(ceil((-high - rate * beyond) / (rate + along)) - 1)
+
+    def _stop_at(self, until: int) -> bool:
+        """Limit the iteration count; returns whether this leaves more than a few."""
+        if until <= (self.cuts.low if self.cuts is not None else 0) + FEW:
             return False
         self.until = until if self.until is None else min(until, self.until)
         return True
+
+    def _first_value(self, expr: Expr, env: Names) -> int | None:
+        """The value of an expression in all iterations up to a late one, which limits the iteration count."""
+        term = in_iterations(expr, env) if self.cuts is not None else None
+        found = None if term is None or self.cuts is None else find_first_change(term, self.cuts.low)
+        return None if found is None or not self._stop_at(found[1] - self.beyond) else found[0]
 
     def _exclude_sign_change(self, a: QuasiAffine, low: Fraction, high: Fraction) -> bool:
         """Exclude the iterations in which a value can be 0 from the periodic ones; returns whether that is possible."""

@@ -1,0 +1,75 @@
+"""The value of an expression in the first iterations of a loop, by evaluation, where its form does not tell: products,
+and sums, quotients and remainders of them (``k*k == 998001``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.litmus.parametric.quasi_affine import QuasiAffine
+from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary, apply_unary
+from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.ir.resolve import Undefined, checked_binary, fold_expression
+
+ITERATION = Special("iteration")
+"""The number of the iteration, in expressions that depend on nothing else."""
+MOST = 1 << 17
+"""The number of iterations in which expressions are evaluated: programs with as many are not checked by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a name stands for: a quasi-affine function, or why it is none; ``term``: as an expression in ``ITERATION``
+    alone, if it is one.
+    """
+
+    function: QuasiAffine | Aperiodic
+    term: Expr | None = None
+
+
+Names = dict[str, Meaning]
+
+
+def in_iterations(expr: Expr, names: Names) -> Expr | None:
+    """An expression with what its names stand for; ``None`` if it depends on more than the iteration."""
+
+    def term(name: Name | Special) -> Expr:
+        found = names.get(name.name) if isinstance(name, Name) else None
+        if found is None or found.term is None:
+            raise Undefined
+        return found.term
+
+    try:
+        return fold_expression(expr, term)
+    except Undefined:
+        return None
+
+
+def find_first_change(term: Expr, first: int) -> tuple[int, int] | None:
+    """The value of a term from iteration ``first`` on, and the next iteration with another value, or ``MOST``; ``None``
+    if it has no value.
+    """
+    try:
+        value = _compile(term)
+        given = value(first)
+        return given, next((k for k in range(first + 1, MOST) if value(k) != given), MOST)
+    except Undefined:
+        return None
+
+
+def _compile(term: Expr) -> Callable[[int], int]:
+    """The function of the iteration that a term is; raises ``Undefined``."""
+    match term:
+        case Const(number):
+            return lambda _: number
+        case Special():
+            return lambda k: k
+        case Unary(op, operand):
+            inner = _compile(operand)
+            return lambda k: apply_unary(op, inner(k))
+        case Binary(op, left, right):
+            a, b = _compile(left), _compile(right)
+            return lambda k: checked_binary(op, a(k), b(k))
+        case Name() | Reg() | Lanes():
+            raise Undefined(f"{term} is no number")
