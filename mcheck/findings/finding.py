@@ -88,19 +88,24 @@ def format_range(label: str, start: int, end: int) -> str:
 @dataclass(frozen=True, slots=True)
 class CompiledLine:
     """A line of a compiled module, and the source location that it was compiled from, followed by those of the calls
-    that it was inlined into.
+    that it was inlined into. ``before`` and ``behind``: how many of the outermost calls contain the nearest statement
+    before it, or behind it, that synchronises: what synchronises at the beginning, or the end, of any call inside of
+    these does as much as beside the line.
     """
 
     line: int
-    source: tuple[Span, ...]
+    source: tuple[Span, ...] = ()
+    before: int = 0
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A finding. ``code`` is explained by ``mcheck explain``; ``said`` is the message; ``fixes`` are what to do;
     ``section`` the rule's source; ``lines`` has the source locations of the lines of a compiled module that the message
-    and the fix mention; ``waits`` are those of a deadlock; ``gap`` are the lines of the statements behind each of which
-    the first step of the fix mends a race, as far as that is known; of those that were compiled from one place, one.
+    and the fix mention; ``waits`` are those of a deadlock; ``gap`` are the statements behind each of which the first
+    step of the fix mends a race, as far as that is known: of those that are at one place of the function that makes
+    both accesses, one, with the source inside of that function.
     """
 
     code: str
@@ -113,7 +118,7 @@ class Finding:
     trace: Trace = ()
     lines: tuple[CompiledLine, ...] = ()
     waits: tuple[Wait, ...] = ()
-    gap: tuple[int, ...] = ()
+    gap: tuple[CompiledLine, ...] = ()
 
     @property
     def message(self) -> str:

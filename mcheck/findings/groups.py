@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 from mcheck.base.phrase import Part, Site, Sites, plain, sites
 from mcheck.base.records import dataclass
-from mcheck.findings.finding import Finding
+from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import (
     Await,
     BeforeIssue,
@@ -26,10 +27,13 @@ from mcheck.findings.fix import (
     Meet,
     Property,
     Publish,
+    Step,
     insertions,
 )
 from mcheck.findings.fix_words import told_shortly
-from mcheck.findings.one_place import Lack, kind_of_wait, lack_of
+from mcheck.findings.frames import inside_frame, statement_of
+from mcheck.findings.one_place import Lack, common_places, kind_of_wait, lack_of, place_in_gap
+from mcheck.findings.one_place import Place as GapPlace
 from mcheck.findings.root_causes import Place, find_causes, source_place
 
 _LOOP = 1 << 20
@@ -41,13 +45,15 @@ Edit = tuple[object, ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """The findings of one bug. ``members`` are indices of findings, the one to show first; ``pairs`` is the number of
-    different pairs of source places; ``follows`` is the number of the group of which this one may be a consequence.
+    different pairs of source places in the function that makes both accesses; ``follows`` is the number of the group of
+    which this one may be a consequence; ``gap`` has the places of one barrier for all, if that is what they lack.
     """
 
     code: str
     members: tuple[int, ...]
     pairs: int
     follows: int | None = None
+    gap: frozenset[GapPlace] = frozenset()
 
 
 def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
@@ -84,8 +90,9 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
         Group(
             code=findings[ranked[k][0]].code,
             members=tuple(ranked[k]),
-            pairs=len(bugs[k]),
+            pairs=len({_pair_inside(findings[member]) for member in ranked[k]}),
             follows=None if (cause := follows[k]) is None else order.index(cause),
+            gap=lacks[k].gap if lacks[k].barrier else frozenset(),
         )
         for k in order
     )
@@ -97,12 +104,18 @@ def causes(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 
 def reads_before_first_fill(finding: Finding) -> bool:
-    """Whether the fix is to wait for the copy that fills what is read before, perhaps by the right parity."""
+    """Whether the fix is to wait for the copy that fills what is read before, perhaps by the right parity, or at a
+    barrier before the read.
+    """
     steps = [step for fix in finding.fixes for step in fix.steps]
     if any(isinstance(step, Await) and step.first for step in steps):
         return True
+    if finding.code != "RACE003" or [a.access for a in finding.accesses] != ["read", "write"]:
+        return False
+    read = finding.accesses[0].span
+    ahead = {(p.site.line, p.site.column) for s in steps if _is_barrier(s) for p in s.points if not p.after}
     corrected = any(isinstance(step, Change) and step.what is Property.PARITY for step in steps)
-    return corrected and finding.code == "RACE003" and [a.access for a in finding.accesses] == ["read", "write"]
+    return corrected or (read is not None and (read.line, read.column) in ahead)
 
 
 def overwritten_while_read(finding: Finding) -> bool:
@@ -115,10 +128,14 @@ def overwritten_while_read(finding: Finding) -> bool:
     step = finding.fixes[0].steps[0]
     if isinstance(step, BeforeIssue):
         return issue is not None and step.issue == Site(issue.line, issue.column)
-    if not isinstance(step, Insert) or not step.codes[0].startswith("bar.sync") or issue is None or read is None:
+    if not _is_barrier(step) or issue is None or read is None:
         return False
     ends = (issue.line, issue.column, False), (read.line, read.column, True)
     return any((point.site.line, point.site.column, point.after) in ends for point in step.points)
+
+
+def _is_barrier(step: Step) -> TypeGuard[Insert]:
+    return isinstance(step, Insert) and step.codes[0].startswith("bar.sync")
 
 
 # --- pairs of places ----------------------------------------------------------------------------------------------
@@ -134,20 +151,26 @@ def _pair(finding: Finding) -> object:
     return finding.code, finding.severity, frozenset(map(source_place, finding.accesses)) or finding.message
 
 
+def _pair_inside(finding: Finding) -> object:
+    """The pair of places in the function that makes both accesses, which may be inlined several times."""
+    chains = [access.source for access in finding.accesses]
+    places = frozenset(tuple(map(statement_of, inside_frame(chain, chains))) for chain in chains if chain)
+    return places or _pair(finding)
+
+
 def _code(findings: Sequence[Finding], members: Sequence[int]) -> tuple[str, str]:
     return findings[members[0]].code, findings[members[0]].severity
 
 
-def _misses(finding: Finding, gap: frozenset[int]) -> bool:
+def _misses(finding: Finding, gap: frozenset[GapPlace]) -> bool:
     """Whether the fix is a barrier at a place outside of the gap that does for all findings."""
     step = finding.fixes[0].steps[0] if finding.fixes else None
     if not gap or not isinstance(step, Insert) or not step.codes[0].startswith("bar."):
         return False
-    before = ([line for line in finding.gap if line < point.site.line] for point in step.points)
-    behind = [
-        point.site.line if point.after else max(b, default=0) for point, b in zip(step.points, before, strict=True)
-    ]
-    return gap.isdisjoint(behind)
+    until = (point.site.line if point.after else point.site.line - 1 for point in step.points)
+    passed = ([one for one in finding.gap if one.line <= line] for line in until)
+    behind = (place_in_gap(max(each, key=lambda one: one.line)) for each in passed if each)
+    return not common_places(gap, frozenset(behind))
 
 
 def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, int, int]:
@@ -184,17 +207,6 @@ _EARLY_USES = frozenset({"UB701", "UB702"})
 """Codes whose message names the instruction that one wait behind it fixes all uses of."""
 
 
-def _call(finding: Finding, place: Place) -> Place:
-    """Where the function that makes both accesses of a finding calls what leads to a place: a barrier there is between
-    the accesses as well. The place itself if one call makes both.
-    """
-    chains = [source_place(access)[::-1] for access in finding.accesses]
-    for depth, frames in enumerate(zip(*chains, strict=False)):
-        if len(set(frames)) > 1:
-            return place[max(len(place) - 1 - depth, 0) :]
-    return place
-
-
 def _edit(finding: Finding) -> Edit | None:
     """The edit that the fix of a finding names; ``None`` if it names no place."""
     if not finding.fixes:
@@ -204,6 +216,16 @@ def _edit(finding: Finding) -> Edit | None:
     def at(site: Site) -> Place:
         return place_of_line(finding, site.line)
 
+    def inside(site: Site, accesses: Sequence[Access] = finding.accesses[:1]) -> tuple[object, ...]:
+        """The place in the function that makes the earlier access, whichever call of that it is."""
+        chain = next((known.source for known in finding.lines if known.line == site.line), ())
+        frame = inside_frame(chain, [access.source for access in accesses])
+        return tuple(map(statement_of, frame)) if chain else at(site)
+
+    def beside(site: Site) -> object:
+        """The statement of the function that makes both accesses: a barrier beside it is between them as well."""
+        return inside(site, finding.accesses)[-1]
+
     if isinstance(step, Meet):  # the remedy of the catalogue, with what an execution shows of the place
         return None
     if code in _WHOLE_KERNEL:
@@ -212,13 +234,13 @@ def _edit(finding: Finding) -> Edit | None:
         return code, "wait", at(made[0])
     match step:
         case Insert() if (over := step.at(Condition.BEFORE_HAND_OVER)) is not None:  # anywhere before the hand-over
-            return code, "fence", step.codes, at(over)
+            return code, "fence", step.codes, inside(over)
         case Insert() if step.waits and step.points:  # a wait that leaves fewer groups pending does as well
-            return code, "wait", tuple(map(kind_of_wait, step.codes)), at(step.points[0].site)
+            return code, "wait", tuple(map(kind_of_wait, step.codes)), inside(step.points[0].site)
         case HandOver() if step.after is not None:
-            return code, "barrier after", at(step.after)
+            return code, "barrier after", beside(step.after)
         case BeforeIssue():
-            return code, "barrier before", _call(finding, at(step.issue)), step.fence
+            return code, "barrier before", beside(step.issue), step.fence
         case Await() if step.phases and not step.far:
             reader = finding.accesses[-1].thread.partition("[")[0]
             return code, "phase", step.phases[0].bar.ring, reader
@@ -238,10 +260,8 @@ def _edit(finding: Finding) -> Edit | None:
             return code, "scope", step.new, at(step.sites[0])
     inserted = [(one.codes, place) for one in insertions(finding.fixes) for place in one.points]
     if inserted:
-        places = (at(place.site) for _, place in inserted)
-        if all(codes[0].startswith("bar.sync") for codes, _ in inserted):
-            places = (_call(finding, place) for place in places)
-        return finding.kind, *((c, one.after, where) for (c, one), where in zip(inserted, places, strict=True))
+        place = beside if all(codes[0].startswith("bar.sync") for codes, _ in inserted) else inside
+        return finding.kind, *((codes, one.after, place(one.site)) for codes, one in inserted)
     said = tuple(part for phrase in told_shortly(fix) for part in phrase)
     if any(True for _ in sites(said)):
         return code, *(at(part) if isinstance(part, Site) else _alike(finding, part) for part in said)

@@ -13,6 +13,7 @@ from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import Await, BeforeIssue, Change, HandOver, Insert, Meet, Property, Publish, all_steps
 from mcheck.findings.fix_words import mentioned, things_in
+from mcheck.findings.frames import count_common_calls
 from mcheck.findings.one_place import lack_of
 from mcheck.findings.ordering import EARLY_PHASE
 
@@ -46,7 +47,7 @@ class Rule:
 def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
     """For each bug the number of the one that it may follow from; that one follows from no other.
 
-    What follows from a consequence follows from its cause.
+    What follows from a consequence follows from its cause, also if that is found later.
     """
     found: list[int | None] = [None] * len(bugs)
     for rule in RULES:
@@ -56,11 +57,10 @@ def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
                     continue
                 first = k if (before := found[k]) is None else before
                 for j, effect in enumerate(bugs):
-                    leads = any(other == j for other in found)
-                    if j == k or found[j] is not None or leads or not effect[0].code.startswith(rule.effects):
+                    if j in (k, first) or found[j] is not None or not effect[0].code.startswith(rule.effects):
                         continue
                     if rule.connected(cause, effect):
-                        found[j] = first
+                        found = [first if j in (at, leads) else leads for at, leads in enumerate(found)]
     return found
 
 
@@ -109,11 +109,21 @@ def _is_not_waited_for(cause: Bug, _: Bug) -> bool:
 
 
 def _runs_ahead(cause: Bug, effect: Bug) -> bool:
-    """Whether a warp of the race arrives in a phase that nobody has waited for, and no other count would be right: the
-    wait is missing that would order its accesses.
+    """Whether a warp of the race, or one that reads in the same function, arrives in a phase that nobody has waited
+    for, and no other count would be right: the wait is missing that would order its accesses.
     """
     one, other = ({a.thread.partition("[")[0] for f in bug for a in f.accesses} for bug in (cause, effect))
-    return all(fix.general for fix in effect[0].fixes) and not one.isdisjoint(other)
+    alike = not one.isdisjoint(other) or _reads_in_one_call(cause, effect)
+    return alike and all(fix.general for fix in effect[0].fixes)
+
+
+def _reads_in_one_call(cause: Bug, effect: Bug) -> bool:
+    """Whether an access of the effect is in the call of a function that reads without a wait."""
+    if not any(isinstance(step, Await) for step in all_steps(cause[0].fixes)):
+        return False
+    reads = [access.source for f in cause for access in f.accesses if access.access == "read"]
+    others = [access.source for f in effect for access in f.accesses]
+    return any(0 < count_common_calls((one, other)) == len(one) - 1 for one in reads for other in others)
 
 
 def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
@@ -140,14 +150,14 @@ def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
 def _same_barrier_place(cause: Bug, effect: Bug) -> bool:
     """Whether one barrier, at one place, orders the accesses of both."""
     one, other = lack_of(cause), lack_of(effect)
-    return one.barrier and other.barrier and not one.gap.isdisjoint(other.gap)
+    return one.barrier and other.barrier and one.meets(other)
 
 
 def _hands_over_with_fence(cause: Bug, effect: Bug) -> bool:
     """Whether the fence that the effect lacks is a part of the fix of the cause, at one place."""
     step = cause[0].fixes[0].steps[0] if cause[0].fixes else None
     fences = isinstance(step, BeforeIssue) and step.fence
-    return fences and not lack_of(cause).gap.isdisjoint(lack_of(effect).gap)
+    return fences and lack_of(cause).meets(lack_of(effect))
 
 
 def _same_hand_over(cause: Bug, effect: Bug) -> bool:
@@ -230,6 +240,7 @@ _MISUSE = (
 
 RULES = (
     Rule(("RACE003",), (EARLY_PHASE, "UB205", "UB210", "UB504", "RACE003", "DEAD"), _is_not_waited_for),
+    Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
     Rule(("RACE003",), (EARLY_PHASE,), _runs_ahead),
     Rule(("UB201",), ("UB503",), _needs_cluster_barrier),
     Rule(_MISUSE, ("RACE001", "RACE003", "UB205", "UB210", EARLY_PHASE), _always),
@@ -237,7 +248,6 @@ RULES = (
     Rule(("UB216",), ("UB216",), _names_barrier),
     Rule((EARLY_PHASE,), ("DEAD",), _always),
     Rule(("RACE003", "RACE001"), ("UB501", "UB502", "UB504"), _shares_place),
-    Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
     Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
     Rule(("RACE003", "RACE001"), ("RACE001", "RACE003"), _same_barrier_place),
     Rule(("RACE003",), ("RACE006",), _hands_over_with_fence),

@@ -178,6 +178,10 @@ TMEM = frozenset((
     Kind.TMEM_STORE_WAIT, Kind.TMEM_FENCE, Kind.TMEM_PRODUCT, Kind.TMEM_COPY, Kind.TMEM_SHIFT, Kind.TMEM_COMMIT,
 ))  # fmt: skip
 FRAGMENTS = frozenset((Kind.FRAGMENT_LOAD, Kind.FRAGMENT_STORE))
+MOVES = (COPIES - {Kind.COPY_GROUP, Kind.COPY_ARRIVAL}) | STORES | PREFETCHES | FRAGMENTS | {
+    Kind.LOAD, Kind.MATRIX_LOAD, Kind.MATRIX_STORE,
+}  # fmt: skip
+"""They only move data, without a memory order of their own: they order nothing else."""
 BRANCHES = frozenset((Kind.BRANCH, Kind.INDEXED_BRANCH))
 JUMPS = BRANCHES | {Kind.RETURN, Kind.EXIT, Kind.TRAP}
 """After these, without a guard, control is not at the next instruction."""

@@ -14,7 +14,9 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Change, Property
+from mcheck.findings.frames import count_common_calls, statement_of
 from mcheck.findings.groups import Group, causes, group_findings
+from mcheck.findings.one_place import place_for_all
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import Bug, title
 from mcheck.report.lines import Line
@@ -23,6 +25,8 @@ ACCESSES = 6
 """The maximum number of accesses shown per finding; a deadlock may have hundreds."""
 MOST_THREADS = 4
 """The maximum number of threads listed of those that a finding stands for."""
+MOST_CALLS = 4
+"""The maximum number of calls listed that a function was inlined at."""
 MOST_CONSEQUENCES = 3
 """The maximum number of consequences listed."""
 MISCOUNTED = frozenset({"UB205", "UB212"})
@@ -43,7 +47,9 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
         others = [findings[k] for one in (group, *effects) for k in one.members]
         bugs.append(
             Bug(
-                _with_count(findings[group.members[0]], others),
+                place_for_all(
+                    _with_count(findings[group.members[0]], others), group.gap, [findings[k] for k in group.members]
+                ),
                 _stands_for([findings[k] for k in group.members], group),
                 tuple(_consequences(findings[group.members[0]], [findings[g.members[0]] for g in effects], texts)),
                 len(group.members),
@@ -119,6 +125,7 @@ def _stands_for(members: Sequence[Finding], group: Group) -> str:
     text = f"{len(members)} findings"
     if group.pairs > 1:
         text += f" at {group.pairs} {'pairs of lines' if len(members[0].accesses) > 1 else 'lines'}"
+    text += _inlined_at(members)
     threads = sorted({_LANES.sub("", a.thread) for f in members for a in f.accesses}, key=_by_number)
     if len(threads) > MOST_THREADS:
         threads = [f"{threads[0]} to {threads[-1]}"]
@@ -126,6 +133,18 @@ def _stands_for(members: Sequence[Finding], group: Group) -> str:
     stages = sorted({(part.number, part.count) for part in parts if isinstance(part, Stage)})
     where = f"; stages {', '.join(str(n) for n, _ in stages)}" if len(stages) > 1 else ""
     return f"{text} ({', '.join(threads)}{where})"
+
+
+def _inlined_at(members: Sequence[Finding]) -> str:
+    """The lines of the calls of the function that makes both accesses, if there are several."""
+    chains = [[access.source for access in finding.accesses] for finding in members]
+    shared = [count_common_calls(each) for each in chains]
+    calls = {statement_of(each[0][-n]) for each, n in zip(chains, shared, strict=True) if n}
+    lines = [str(line) for _, line in sorted(calls)]
+    if len(lines) < 2 or 0 in shared:
+        return ""
+    lines = lines if len(lines) <= MOST_CALLS else [*lines[: MOST_CALLS - 1], "others"]
+    return f", inlined at lines {', '.join(lines[:-1])} and {lines[-1]}"
 
 
 def _by_number(name: str) -> tuple[object, ...]:

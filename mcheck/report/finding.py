@@ -24,6 +24,7 @@ from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
 from mcheck.report.evidence import find_evidence
 from mcheck.report.excerpts import Mark, excerpt
+from mcheck.report.fix_places import places_to_write
 from mcheck.report.language_words import Vocabulary, language_of, library_of
 from mcheck.report.lines import Line
 from mcheck.report.sentences import label, sentence, thing_name, value_use
@@ -236,6 +237,7 @@ class _Lines:
         self._depth = depth_of([access.source for access in finding.accesses], texts)
         own = {_chain(access.source): span for access, span in zip(finding.accesses, shown, strict=True)}
         self._known = dict(_places_of(finding.lines, self._depth, texts, own))
+        self._written = places_to_write(finding, texts)
         self._path = next((access.path for access in finding.accesses if access.path), None)
         self._compiled = any(access.source for access in finding.accesses)
         self.primary = primary_place(finding, shown)
@@ -290,13 +292,15 @@ class _Lines:
             return self._known[line]
         return Span(self._path, line, 1) if self._path is not None and not self._compiled else None
 
-    def _name_several(self, lines: Sequence[int], between: str = ", ") -> str:
-        """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
-        *most, last = dict.fromkeys(self._name(line) for line in lines)
-        return f"lines {', '.join(most)}{between}{last}" if most else self._name(lines[0], word="line ")
+    def _name_several(self, lines: Sequence[int], between: str = ", ", *, fix: bool = False) -> str:
+        """Lines of a module by those of its source, each once: an unrolled loop has many of one. ``fix``: those of a
+        fix, where it is written.
+        """
+        *most, last = dict.fromkeys(self._name(line, fix=fix) for line in lines)
+        return f"lines {', '.join(most)}{between}{last}" if most else self._name(lines[0], word="line ", fix=fix)
 
-    def _name(self, line: int, word: str = "") -> str:
-        place = self._known.get(line)
+    def _name(self, line: int, word: str = "", *, fix: bool = False) -> str:
+        place = self._written.get(line, self._known.get(line)) if fix else self._known.get(line)
         if place is None:
             in_source = any(span is not None and span.path != self._path for span in self._shown)
             return f"{word}{line} of the PTX" if in_source else f"{word}{line}"
@@ -322,22 +326,22 @@ class _Lines:
         kept: list[str] = []
         size = 0
         for phrase, detail in said:
-            size += len(self.render(phrase))
+            size += len(self.render(phrase, fix=True))
             if detail or (kept and size > MOST_FIX):
                 break
-            kept.append(self.render(phrase, words))
+            kept.append(self.render(phrase, words, fix=True))
         return " ".join(dict.fromkeys(kept)).rstrip(".").removeprefix("Execute ")
 
-    def render(self, phrase: Phrase, words: Vocabulary | None = None) -> str:
-        """The phrase in terms of the source and, with ``words``, of its language."""
-        return "".join(self._part(part, words) for part in phrase)
+    def render(self, phrase: Phrase, words: Vocabulary | None = None, *, fix: bool = False) -> str:
+        """The phrase, perhaps of a ``fix``, in terms of the source and, with ``words``, of its language."""
+        return "".join(self._part(part, words, fix=fix) for part in phrase)
 
-    def _part(self, part: Part, words: Vocabulary | None) -> str:
+    def _part(self, part: Part, words: Vocabulary | None, *, fix: bool) -> str:
         match part:
             case Site():
-                return self._name_several([part.line]) if self._compiled else plain((part,))
+                return self._name_several([part.line], fix=fix) if self._compiled else plain((part,))
             case Sites() if self._compiled:
-                return self._name_several([site.line for site in part.sites], part.last)
+                return self._name_several([site.line for site in part.sites], part.last, fix=fix)
             case Thing():
                 return thing_name(part)
             case Code() if words is not None:

@@ -18,6 +18,7 @@ from mcheck.checking.fences.edits import replaced_lines
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Point
 from mcheck.findings.repair import Edit, whole_insertions
+from mcheck.report.fix_places import places_to_write
 from mcheck.report.language_words import find_word, is_declared, language_of
 from mcheck.report.source_text import depth_of
 
@@ -46,7 +47,7 @@ def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, 
     if not language or not steps:
         return ()
     depth = depth_of([access.source for access in finding.accesses], texts)
-    places = {one.line: depth.place(one.source, texts) for one in finding.lines}
+    places = {one.line: depth.place(one.source, texts) for one in finding.lines} | places_to_write(finding, texts)
     edits: list[SourceEdit | None] = []
     for step in steps:
         weak = step.weak

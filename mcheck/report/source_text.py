@@ -14,6 +14,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
+from mcheck.findings.frames import count_shared_calls, statement_of
 from mcheck.findings.groups import reads_before_first_fill
 
 _HEAD = re.compile(r"\s*(?:def\b|@)")
@@ -52,8 +53,8 @@ class Depth:
 def depth_of(chains: Sequence[tuple[Span, ...]], texts: SourceText) -> Depth:
     """The depth at which places with different calls are still told apart."""
     inside = Depth(count_shared_calls(chains), inside=True)
-    places = {_line(place) if (place := inside.place(chain, texts)) else None for chain in chains}
-    return inside if len(places) == len({tuple(map(_line, chain)) for chain in chains}) else Depth(inside.shared)
+    places = {statement_of(place) if (place := inside.place(chain, texts)) else None for chain in chains}
+    return inside if len(places) == len({tuple(map(statement_of, chain)) for chain in chains}) else Depth(inside.shared)
 
 
 def places_shown(finding: Finding, texts: SourceText) -> list[Span | None]:
@@ -73,21 +74,9 @@ def primary_place(finding: Finding, shown: Sequence[Span | None]) -> Span | None
     return next((span for span in order if span is not None), None)
 
 
-def count_shared_calls(chains: Sequence[tuple[Span, ...]]) -> int:
-    """The number of outermost calls that all of these places have in common, and that tell none of them apart."""
-    shared = 0
-    while all(len(chain) > shared + 1 for chain in chains) and len({_line(c[-shared - 1]) for c in chains}) == 1:
-        shared += 1
-    return shared if len(chains) > 1 and len({tuple(map(_line, chain)) for chain in chains}) > 1 else 0
-
-
 def _is_code(text: str | None) -> bool:
     return text is not None and not _HEAD.match(text)
 
 
 def _is_statement(text: str | None) -> bool:
     return text is not None and _is_code(text) and not _ASSEMBLY.search(text)
-
-
-def _line(span: Span) -> tuple[str, int]:
-    return span.path, span.line

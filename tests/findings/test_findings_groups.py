@@ -30,6 +30,7 @@ from mcheck.findings.fix import (
 )
 from mcheck.findings.fix_words import mentioned
 from mcheck.findings.groups import causes, group_findings
+from mcheck.findings.one_place import place_for_all, place_in_gap
 from mcheck.findings.trace import Step, StepKind
 
 GENERIC = Fix((Meet(),))
@@ -360,7 +361,9 @@ def test_a_deadlock_at_the_hand_over_of_a_slot_that_is_refilled_too_early_is_its
 
 
 def lacking(fix: Fix, gap: tuple[int, ...], first: int, second: int) -> Finding:
-    return replace(race(access(10 * first, first, "write"), access(10 * second, second), fix), gap=gap)
+    return replace(
+        race(access(10 * first, first, "write"), access(10 * second, second), fix), gap=tuple(map(CompiledLine, gap))
+    )
 
 
 @pytest.mark.parametrize("fix", [Fix((HandOver(Site(9), Site(5), "P"),)), Fix((Meet(first=Site(5), second=Site(9)),))])
@@ -384,3 +387,94 @@ def test_a_slot_that_is_refilled_too_early_for_want_of_the_same_barrier_follows(
     assert [group.follows for group in groups] == [None, 0]
     apart = group_findings([lacking(early, (50,), 4, 9), lacking(refill, (90,), 8, 3)])
     assert [group.follows for group in apart] == [None, None]
+
+
+def called(line: int, source: int, kind: str, *calls: int) -> Access:
+    """An access in a function that is called at these lines, the innermost first."""
+    at = access(line, source, kind)
+    return replace(at, source=(*at.source, *(Span("k.cu", call, 3) for call in calls)))
+
+
+def in_function(line: int, call: int, *, copy: int = 4, read: int = 8) -> Finding:
+    """A function that is called at a line lacks a barrier before its read."""
+    fix = insert("bar.sync 0", line + 1, Given(Condition.EACH_OF_CTA), after=False)
+    first, second = called(line, copy, "write", call), called(line + 1, read, "read", call)
+    return replace(race(first, second, fix, "RACE001"), lines=(CompiledLine(line + 1, second.source),))
+
+
+def test_a_barrier_that_a_function_lacks_is_one_bug_however_often_it_is_inlined() -> None:
+    (group,) = group_findings([in_function(100, 20), in_function(200, 22), in_function(300, 24)])
+    assert (group.members, group.pairs) == ((0, 1, 2), 1)
+    assert members(in_function(100, 20), in_function(200, 22, read=9)) == [(0,), (1,)]
+
+
+def test_copies_by_one_wrapper_are_told_apart_by_its_calls() -> None:
+    """A barrier inside of the wrapper would be behind both copies, but it does not belong there."""
+
+    def unready(line: int, call: int) -> Finding:
+        fix = Fix((Meet(first=Site(line), second=Site(line + 2)),))
+        first, second = called(line, 4, "write", call), access(line + 2, call + 2)
+        behind = CompiledLine(line, first.source), CompiledLine(line + 1, (Span("k.cu", call + 1, 3),))
+        return replace(race(first, second, fix), gap=behind)
+
+    assert members(unready(100, 20), unready(200, 30)) == [(0,), (1,)]
+    assert members(unready(100, 20), unready(200, 20)) == [(0, 1)]
+
+
+def test_a_place_in_a_function_stands_for_all_of_its_calls() -> None:
+    """A loop calls a function whose last read lacks a barrier before the next call, and so does the call before it."""
+    fix = Fix((Meet(first=Site(101), second=Site(100)),))
+    again = replace(
+        race(called(101, 8, "read", 24), called(100, 4, "write", 24), fix),
+        gap=(CompiledLine(101, (Span("k.cu", 8, 5),)),),
+    )
+    before = replace(
+        race(called(51, 8, "read", 20), called(100, 4, "write", 24), fix),
+        gap=(CompiledLine(51, (Span("k.cu", 8, 5), Span("k.cu", 20, 3))), CompiledLine(60, (Span("k.cu", 22, 3),))),
+    )
+    assert members(again, before) == [(0, 1)]
+    elsewhere = replace(before, gap=before.gap[1:])
+    assert members(again, elsewhere) == [(0,), (1,)]
+
+
+def unawaited(line: int, *calls: int) -> Finding:
+    """A read that does not wait for the copy of another function."""
+    fix = Fix((Await(signal=Site(100), before=Site(line)),))
+    return race(called(100, 10, "write", 50), called(line, line // 10, "read", *calls), fix)
+
+
+@pytest.mark.parametrize(("calls", "cause"), [((15, 60), "RACE003"), ((15, 70), "UB212"), ((), "UB212")])
+def test_an_arrival_ahead_follows_from_the_wait_that_its_function_lacks(calls: tuple[int, ...], cause: str) -> None:
+    """Another warp of the role arrives than the one whose read was found; of another function, it may be the cause."""
+    early = undefined("UB212", replace(called(342, 34, "write", *calls), instruction="mbarrier.arrive"))
+    found = [unawaited(331, 60), replace(early, severity="review", fixes=(GENERIC,))]
+    assert [group.code for group in causes(group_findings(found))] == [cause]
+
+
+def test_what_follows_from_a_consequence_follows_from_the_cause_that_is_found_later() -> None:
+    """A ring that goes on without its consumers: copies meet copies, and arrivals come ahead of phases."""
+    fix = Fix((Await(signal=Site(100), before=Site(100)),))
+    copies = race(called(100, 10, "write", 50), called(100, 10, "write", 50), fix)
+    ahead = undefined("UB212", replace(access(100, 11), instruction="mbarrier.arrive"))
+    read = race(
+        called(100, 10, "write", 50), called(331, 33, "read", 60), Fix((Await(signal=Site(100), before=Site(331)),))
+    )
+    groups = group_findings([replace(ahead, fixes=(GENERIC,)), copies, read])
+    assert [(g.code, g.members, g.follows) for g in groups if g.follows is None] == [("RACE003", (2,), None)]
+    assert {g.follows for g in groups} == {None, 0}
+
+
+def test_a_barrier_is_shown_where_it_does_for_all_races_of_its_bug() -> None:
+    behind = [CompiledLine(110, (Span("k.cu", 11, 3),)), CompiledLine(120, (Span("k.cu", 12, 3),))]
+    between = replace(
+        race(access(100, 10, "write"), access(130, 13), Fix((HandOver(Site(130), Site(110), "P"),))), gap=tuple(behind)
+    )
+    before = insert("bar.sync 0", 120, Given(Condition.EACH_OF_CTA), after=False)
+    first = replace(race(access(120, 12, "write"), access(140, 14), before), gap=tuple(behind[:1]))
+    gap = frozenset({place_in_gap(behind[0])})
+    moved = place_for_all(between, gap, [between, first])
+    (step,) = moved.fixes[0].steps
+    assert isinstance(step, Insert)
+    assert (step.codes, step.points) == (("bar.sync 0",), (Point(Site(110), after=True),))
+    assert place_for_all(between, gap, [between]) == between  # nobody knows whether all threads come by
+    assert place_for_all(between, frozenset(map(place_in_gap, behind)), [between, first]) == between

@@ -16,7 +16,7 @@ from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.module_models import model_of_version
 from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.check.source_places import (
-    first_alike,
+    compiled_code,
     locate_finding,
     locate_reasons,
     name_source_lines,
@@ -116,25 +116,22 @@ class ModuleInquiry:
     def ask(self, subject: LaunchedModule, model: Model, settings: Settings, within: Limit) -> Answer:
         """The answer about the kernels, by lines of the source, with the launches among the assumptions."""
         engine = self.options.engine
-        lines = source_lines(subject.module, *(launch.entry for launch in subject.launches))
-        alike = first_alike(lines)
+        code = compiled_code(subject.module, *(launch.entry for launch in subject.launches))
         given = find_all(
             lambda asked: subject.answer(model, asked, engine),
             subject,
             settings,
             self.options,
             within,
-            lambda finding: locate_finding(finding, lines, alike),
+            lambda finding: locate_finding(finding, code),
         )
         return replace(
             given,
-            findings=tuple(
-                add_value_uses(locate_finding(finding, lines, alike), subject.module) for finding in given.findings
-            ),
+            findings=tuple(add_value_uses(locate_finding(finding, code), subject.module) for finding in given.findings),
             assumptions=(
                 *_notes(subject.described),
                 *_launch_assumptions(subject.launches, several=subject.several),
-                *(name_source_lines(text, lines) for text in given.assumptions),
+                *(name_source_lines(text, code.places) for text in given.assumptions),
             ),
         )
 

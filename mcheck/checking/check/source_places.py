@@ -4,22 +4,62 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import sites
 from mcheck.base.reasons import Reasons, kernel_place
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix_words import mentioned
+from mcheck.findings.frames import Chain, count_common_calls, inside_frame, statement_of
 from mcheck.frontend.ptx.memory_layout import short_name
-from mcheck.frontend.ptx.module import Module, SourceLine
+from mcheck.frontend.ptx.module import Module, SourceLine, Statement
+from mcheck.isa import kinds
 
 Place = tuple[int, int]
 """Line and column of a statement in the module."""
 SourceLines = Mapping[Place, SourceLine]
 _LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
 _MANGLED = re.compile(r"\b_Z[\w$.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCode:
+    """What the lines of a module were compiled from, each with the calls that it was inlined into. ``synchronises`` are
+    the lines of statements that order others.
+    """
+
+    places: SourceLines
+    chains: Mapping[int, Chain]
+    synchronises: tuple[int, ...]
+
+    def line(self, number: int) -> CompiledLine:
+        """A line that a finding mentions."""
+        chain = self.chains[number]
+        first = bisect_left(self.synchronises, number)
+        behind = bisect_right(self.synchronises, number)
+        before, after = (
+            max((count_common_calls((chain, self.chains.get(n, ()))) for n in near), default=0)
+            for near in (self.synchronises[max(first - 1, 0) : first], self.synchronises[behind : behind + 1])
+        )
+        return CompiledLine(number, tuple(chain), before, after)
+
+
+def compiled_code(module: Module, *entries: str) -> CompiledCode:
+    """The same of the statements of these entries and of functions."""
+    functions = [f for f in module.functions.values() if f.name in entries or not f.entry]
+    places = source_lines(module, *entries)
+    chains = {number: line.chain for (number, _), line in places.items()}
+    ordering = {s.span.line for f in functions for s in f.body if _synchronises(s)}
+    return CompiledCode(places, chains, tuple(sorted(ordering)))
+
+
+def _synchronises(statement: Statement) -> bool:
+    orders_nothing = statement.kind in kinds.MOVES | kinds.BRANCHES and not statement.opcode.orders
+    return not statement.only_computes and not orders_nothing
 
 
 def source_lines(module: Module, *entries: str) -> SourceLines:
@@ -34,28 +74,33 @@ def source_place(span: Span, lines: SourceLines) -> Span | None:
     return kernel_place(chain) if chain else None
 
 
-def locate_finding(finding: Finding, lines: SourceLines, alike: Mapping[int, int]) -> Finding:
-    """The finding with the source locations of its accesses and of the lines that it mentions. ``alike``: for each line
-    of the module the one that stands for all that were compiled from the same place.
-    """
-    if not lines:
+def locate_finding(finding: Finding, code: CompiledCode) -> Finding:
+    """The finding with the source locations of its accesses and of the lines that it mentions."""
+    if not code.places:
         return finding
     said = (*sites(finding.said), *(wait.site for wait in finding.waits), *mentioned(finding.fixes))
     numbers = dict.fromkeys(site.line for site in said)
-    found = {number: line for (number, _), line in lines.items() if number in numbers}
+    accesses = tuple(_located(access, code.places) for access in finding.accesses)
     return replace(
         finding,
-        accesses=tuple(_located(access, lines) for access in finding.accesses),
-        lines=tuple(CompiledLine(number, found[number].chain) for number in numbers if number in found),
-        gap=tuple(sorted({alike.get(number, number) for number in finding.gap})),
+        accesses=accesses,
+        lines=tuple(code.line(number) for number in numbers if number in code.chains),
+        gap=_gap(finding.gap, [access.source for access in accesses], code.chains),
     )
 
 
-def first_alike(lines: SourceLines) -> dict[int, int]:
-    """For each line of the module the first one that was compiled from the same place: an unrolled loop repeats it."""
-    first: dict[object, int] = {}
-    places = ((number, tuple((span.path, span.line) for span in line.chain)) for (number, _), line in lines.items())
-    return {number: first.setdefault(place, number) for number, place in sorted(places, key=lambda one: one[0])}
+def _gap(
+    gap: Sequence[CompiledLine], accesses: Sequence[Chain], chains: Mapping[int, Chain]
+) -> tuple[CompiledLine, ...]:
+    """Statements behind which a fix stands, as places in the function that makes both accesses: a loop that is
+    unrolled repeats them, and so do its calls.
+    """
+    found: dict[object, CompiledLine] = {}
+    for one in gap:
+        chain = chains.get(one.line)
+        inside = tuple(inside_frame(chain, accesses)) if chain else ()
+        found.setdefault(tuple(map(statement_of, inside)) or one.line, CompiledLine(one.line, inside))
+    return tuple(found.values())
 
 
 def _located(access: Access, lines: SourceLines) -> Access:

@@ -11,7 +11,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.findings import catalogue
-from mcheck.findings.finding import Finding
+from mcheck.findings.finding import CompiledLine, Finding
 from mcheck.findings.fix import Fixes
 from mcheck.findings.trace import Step, StepPart, Trace
 from mcheck.ir import ops
@@ -49,7 +49,7 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
         waits=problem.waits,
-        gap=problem.gap,
+        gap=tuple(map(CompiledLine, problem.gap)),
     )
 
 
