@@ -41,8 +41,8 @@ def _in_frame(step: Step, known: Mapping[int, CompiledLine], finding: Finding) -
             if (one := known.get(point.site.line)) is None:
                 continue
             shared = _shared([one.source, *(access.source for access in between)])
-            if shared is not None and shared >= _met(one, point):
-                yield one, shared
+            if shared is not None:
+                yield one, max(shared, _met(one, point))
 
 
 def _ends(step: Step) -> tuple[Site, ...]:
@@ -62,7 +62,7 @@ def _shared(chains: Sequence[Chain]) -> int | None:
 
 
 def _met(one: CompiledLine, point: Point) -> int:
-    """How many calls contain the nearest statement that synchronises on the way out: in none of the calls inside of
-    these does the instruction come to another side of it if it is written at the call.
+    """How many calls contain the nearest statement that synchronises on the way out of the calls: written farther out,
+    the instruction would come to another side of it.
     """
     return one.behind if point.after else one.before

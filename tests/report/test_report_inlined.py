@@ -125,3 +125,23 @@ def test_a_barrier_stays_behind_a_wait_of_the_function_that_it_is_in(
     assert "RACE003" in text
     assert "before line 8" in text or "and line 8" in text
     assert "before line 18" not in text
+
+
+def test_a_barrier_is_named_as_far_out_as_what_synchronises_before_it_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function waits for its copies in one line and reads in another, by functions of its own."""
+    monkeypatch.chdir(tmp_path)
+    step = [f"\t.loc 1 {line} 3, function_name $step, inlined_at 1 18 3" for line in (7, 8)]
+    code = [
+        "\t.loc 1 4 3, function_name $copy, inlined_at 1 16 3",
+        "\tcp.async.ca.shared.global [%r3], [%rd1], 4; cp.async.commit_group;",
+        step[0],
+        "\t.loc 1 10 3, function_name $ready, inlined_at 1 7 3",
+        "\tcp.async.wait_group 0;",
+        step[1],
+        "\t.loc 1 12 3, function_name $tile, inlined_at 1 8 3",
+        "\tld.shared.u32 %r6, [%r5];",
+    ]
+    _, text = checked_module(HEAD + "\n".join(code) + "\n" + TAIL, tmp_path, monkeypatch)
+    assert "= fix: bar.sync 0 (`__syncthreads()`) before line 8" in text or "line 7 and line 8" in text

@@ -75,13 +75,15 @@ class Lines:
     """The source lines of one function from its ``.loc`` directives.
 
     ``inlined_at`` names a place, but not the call that the code there was inlined in itself. If that place was seen in
-    several calls, the one in the line of the code before, or a line beside it, is taken to be meant, else the last.
+    several calls, the one in the line of the code before, or a line beside it, is taken to be meant, else the last: not
+    that line where it follows on code that was inlined in it, since the call has returned by then.
     """
 
     files: Mapping[int, str]
     strings: Mapping[str, str]
     _seen: dict[tuple[str, str, str], dict[SourceLine, None]] = field(default_factory=dict)
     _before: SourceLine | None = None
+    _returned: SourceLine | None = None
 
     def take(self, match: re.Match[str]) -> SourceLine | None:
         """The location that a match of ``LOC`` names; ``None`` for line 0, which marks code without a source."""
@@ -95,7 +97,9 @@ class Lines:
             seen = self._seen.setdefault(where, {})
             seen.pop(found, None)
             seen[found] = None
-            self._before = found.outermost
+            back = found.inlined_at is None and self._before is not None and _is_call_of(found, self._before)
+            self._returned = found if back else None
+            self._before = found
         return found
 
     def _caller(self, file: str, line: str, column: str) -> SourceLine | None:
@@ -103,7 +107,11 @@ class Lines:
         seen = self._seen.get((file, line, column))
         if not seen:
             return self._line(file, line, column, None, None)
-        return min(reversed(seen), key=lambda one: _distance(self._before, one.outermost))
+        before, returned = self._before and self._before.outermost, self._returned
+        return min(
+            reversed(seen),
+            key=lambda one: (returned is not None and _is_call_of(returned, one), _distance(before, one.outermost)),
+        )
 
     def _line(
         self, file: str, line: str, column: str, function: str | None, at: SourceLine | None
@@ -111,6 +119,12 @@ class Lines:
         if int(line) == 0:
             return at
         return SourceLine(self.files.get(int(file), f"file {file}"), int(line), int(column), function, at)
+
+
+def _is_call_of(line: SourceLine, inlined: SourceLine) -> bool:
+    """Whether code was inlined in a line of the kernel."""
+    at = inlined.outermost
+    return inlined.inlined_at is not None and (at.path, at.line) == (line.path, line.line)
 
 
 def _distance(one: SourceLine | None, other: SourceLine) -> int:

@@ -164,6 +164,16 @@ def test_a_call_within_a_call_belongs_to_the_line_beside_it() -> None:
     assert outermost_lines(*twice, "3 25 1", inner)[-1] == 30  # a line of another file
 
 
+def test_a_call_that_has_returned_makes_no_more_calls() -> None:
+    """In an unrolled loop with calls in lines 41 and 42, the end of the one is followed by what the other one calls."""
+    step = [f"2 24 3, function_name step, inlined_at 1 {line} 5" for line in (41, 42)]
+    calls = [f"2 21 3, function_name step, inlined_at 1 {line} 5" for line in (41, 42)]
+    ready = "3 232 9, function_name wait, inlined_at 2 21 3"
+    assert outermost_lines(*calls, step[0], "1 41 5", ready, step[1], "1 42 5", ready)[4:] == [42, 42, 42, 41]
+    assert outermost_lines(*calls, step[0], ready, ready)[3:] == [41, 41]
+    assert outermost_lines(*calls, "1 41 5", ready)[-1] == 41  # before the call: its arguments
+
+
 def test_inline_assembly_is_at_the_line_of_its_statement() -> None:
     """LLVM goes on counting within the text of the assembly, from the statement's line on, into lines of other code."""
     body = kernel("""
