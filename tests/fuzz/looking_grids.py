@@ -53,6 +53,8 @@ class Plan:
     """Whether it stores ``last`` before it looks."""
     decides: bool = False
     """Whether it stores its result only if it has stopped at a word."""
+    patient: int | None = None
+    """A tile of which the CTA waits for ``WHOLE`` wherever others wait."""
 
 
 def generate(rng: random.Random) -> Plan:
@@ -62,7 +64,7 @@ def generate(rng: random.Random) -> Plan:
         "start": (-1, -1, -2, 0, 1), "step": (-1, -1, -2, 1), "waits": ("any", "whole", "never"),
         "stops": (WHOLE, PART, None), "reverse": (False, True), "store": ("relaxed.gpu", "relaxed.cta", "weak"),
         "load": ("relaxed.gpu", "relaxed.cta", "weak", "acquire.sys"), "shares": (False, True), "early": (False, True),
-        "decides": (False, True),
+        "decides": (False, True), "patient": (None, 1, 2, 3),
     }  # fmt: skip
     chosen = rng.sample(sorted(odd), rng.randint(0, 3))
     given = {name: rng.choice(odd[name]) for name in chosen}
@@ -91,6 +93,9 @@ def write(plan: Plan) -> str:
         "any": f"  setp.eq.u32 %p, %status, 0;\n  @%p bra L{at}_look;\n",
         "whole": f"  setp.ne.u32 %p, %status, {WHOLE};\n  @%p bra L{at}_look;\n", "never": "",
     }[plan.waits]  # fmt: skip
+    if plan.patient is not None and plan.waits != "never":
+        wait += f"  setp.eq.u32 %p, %tile, {plan.patient};\n  setp.ne.and.u32 %p, %status, {WHOLE}, %p;\n"
+        wait += f"  @%p bra L{at}_look;\n"
     stop = "" if plan.stops is None else f"  setp.eq.u32 %p, %status, {plan.stops};\n  @%p bra L{at}_stopped;\n"
     tile = f"  sub.u32 %tile, {plan.ctas - 1}, %tile;\n" if plan.reverse else ""
     result = "" if plan.shares else "  mul.wide.u32 %off, %tile, 4;\n  add.u64 %out, %out, %off;\n"
@@ -215,7 +220,8 @@ def _move(plan: Plan, state: State, ticket: int) -> State:
         what = "look" if 0 <= look < plan.ctas else "result"
     elif what == "look":
         status = words[look]
-        again = {"any": status == 0, "whole": status != WHOLE, "never": False}[plan.waits]
+        waits = "whole" if tile == plan.patient and plan.waits == "any" else plan.waits
+        again = {"any": status == 0, "whole": status != WHOLE, "never": False}[waits]
         if not again:
             stopped = plan.stops is not None and status == plan.stops
             what, look = ("result", look) if stopped else ("next", look + plan.step)

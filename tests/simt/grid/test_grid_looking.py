@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.simt.grid.looks.known_bits import Bits, compute
+from mcheck.simt.grid.looks.shared_states import SharedStates
+from mcheck.simt.grid.looks.word_values import Words
 from tests.fuzz.looking_grids import Plan, answer, generate, judge
 
 RIGHT = Plan(ctas=3)
@@ -42,6 +45,37 @@ def test_a_broken_scan_is_not(plan: Plan, wrong: str, why: str) -> None:
         assert why in found
     else:
         assert (judge(plan), found) == ("fine", "proved")
+
+
+@pytest.mark.parametrize("patient", [1, 2, 4])
+def test_what_clusters_before_have_found_is_not_found_by_one_that_does_something_else(patient: int) -> None:
+    """From tile 2 on the word before holds no more than a part, which ends the looks of all others."""
+    plan = replace(RIGHT, ctas=6, last=None, patient=patient)
+    found = answer(plan)
+    assert ("forever" in found) == (patient > 1)
+    assert judge(replace(plan, ctas=patient + 1)) == ("stuck" if patient > 1 else "fine")
+
+
+def test_what_is_shared_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(16)
+    plans = [replace(generate(rng), ctas=5) for _ in range(8)]
+    shared = [answer(plan) for plan in plans]
+    monkeypatch.setattr(SharedStates, "_shared_key", lambda *_, **__: object())
+    assert shared == [answer(plan) for plan in plans]
+    assert {found == "proved" for found in shared} == {True, False}, shared
+
+
+def test_the_work_of_a_cluster_does_not_grow_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = list[int]()
+    look = Words.look
+
+    def counted(words: Words, cluster: int, *given: Any, **named: Any) -> Any:
+        looks.append(cluster)
+        return look(words, cluster, *given, **named)
+
+    monkeypatch.setattr(Words, "look", counted)
+    assert answer(replace(RIGHT, ctas=12)) == "proved"
+    assert looks.count(11) == looks.count(4)
 
 
 def test_a_look_ahead_of_a_store_of_the_same_cluster_is_not_followed() -> None:

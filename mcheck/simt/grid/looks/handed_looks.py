@@ -212,6 +212,19 @@ class HandedExploration(Exploration):
             for row, register in zip(rows, registers, strict=True)
         )
 
+    def _elsewhere(self, end: int, at: int, state: State, /) -> bytes:
+        """What other warps of the CTA hold, as far as it is asked here."""
+        rows = sorted(self.ways.region(at, end).named & self.ways.live[at])
+        held = [row in state.registers or one_value(self.whole(self.register(row))) for row in rows]
+        word = one_value(self.whole(self.unit.function.body[self.first.read].place))
+        return repr((self.first.look, word, held)).encode()
+
+    def _fixed(self, operand: ptx.Operand) -> Bits:
+        return self.whole(operand)
+
+    def _may_share(self) -> bool:
+        return self.alike
+
     def _exchange(self, statement: ptx.Statement, state: State, mask: Lanes) -> tuple[list[Bits] | None, bool]:
         """The results of an exchange; those of other warps may be others."""
         return super()._exchange(statement, state, mask)[0], False

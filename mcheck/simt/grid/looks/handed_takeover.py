@@ -49,10 +49,6 @@ class Watch(Protocol):
         """What words may hold where a cluster of this number looks at them."""
         ...
 
-    def meeting(self, unit: Unit) -> dict[int, int]:
-        """Where the ways of the branches of a function meet."""
-        ...
-
     def go_on(self, c: Cluster, unit: Unit, mine: Mask, place: int, state: State) -> None:
         """Let the lanes of a warp go on from where an exploration has led them."""
         ...
@@ -134,7 +130,7 @@ class HandedTakeover:
         """That of the ways of a warp of a CTA."""
         number = self.watch.numbers[int(c.lanes.cluster[lanes][0])]
         return HandedExploration(
-            unit, self.watch.meeting(unit), partial(self._hold, unit, mine), self.watch.looks_of(number, c),
+            unit, partial(self._hold, unit, mine), self.watch.found.explored, self.watch.looks_of(number, c),
             self.is_look, self.watch.found.reads.update, self.watch.check_time,
             first=first, handed=self._of(unit), whole=partial(self._hold, unit, lanes),
         )  # fmt: skip

@@ -12,10 +12,12 @@ compute, exchange values, look at words, fence, and load what is published with 
 with anything else is refused. So whatever the words hold, the warp does one of the ways that are followed, has no
 effect on memory meanwhile, and leaves a value that the joined state stands for.
 
-*It ends.* From every branch by which a state may come back the rest of the ways is followed once more, with what each
+*It ends.* From every branch at which a state may come back the rest of the ways is followed once more, with what each
 word holds in the end, when its cluster has ended; no way may come to a state twice there. A thread that goes on forever
 looks at the last values from some time on: that is what a fair scheduler and coherence promise, if the clusters that it
 looks at end. From the next such branch on it takes one of these ways, which end. A loop without a look has to end, too.
+
+*Once.* Ways that a warp of another cluster has gone from the same state are not followed again (``explored_ways``).
 
 Lanes for which a branch differs, by a value that is known, go one after the other. Where lanes may each go another way,
 they have to be independent: no exchange between lanes is followed there.
@@ -24,21 +26,21 @@ they have to be independent: no exchange between lanes is followed there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import low_mask, type_bits
 from mcheck.frontend.ptx.lowering import operation_template
-from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.scopes import is_grid_fence
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.execution.register_reads import places_after
-from mcheck.simt.grid.looks.known_bits import ONE, ZERO, Bits, anything, compute
+from mcheck.simt.grid.looks.explored_ways import Branches, go_on_as
+from mcheck.simt.grid.looks.function_ways import END
+from mcheck.simt.grid.looks.known_bits import Bits, anything, compute
+from mcheck.simt.grid.looks.shared_states import SharedStates
 from mcheck.simt.grid.looks.warp_exchanges import remember, shuffle, vote
 from mcheck.simt.grid.looks.warp_looks import look_at, read_published
 from mcheck.simt.grid.looks.warp_states import Lanes, Look, State, join
@@ -54,34 +56,12 @@ MAX_STEPS = 400_000
 FULL = (1 << WARP) - 1
 NOT_FOLLOWED = "what a thread does depends on what it finds in words of other clusters"
 ENDLESS = "a loop may look at words of other clusters forever"
-END = -1
-
-
-def meeting_places(function: ptx.Function) -> dict[int, int]:
-    """By place, the one at which all ways from it meet first: its immediate post-dominator; ``END`` behind the code."""
-    import networkx as nx  # it takes longer to load than most modules take to check
-
-    graph = nx.DiGraph()
-    graph.add_node(END)
-    for k, statement in enumerate(function.body):
-        if statement.kind is Kind.INDEXED_BRANCH:
-            return {}
-        for following in places_after(function, k):
-            graph.add_edge(following if following < len(function.body) else END, k)
-        if statement.kind in (Kind.RETURN, Kind.EXIT, Kind.TRAP):
-            graph.add_edge(END, k)
-    found: dict[int, int] = nx.immediate_dominators(graph, END)
-    return found
 
 
 @dataclass(slots=True)
-class Exploration:
+class Exploration(SharedStates):
     """The exploration of the ways of one warp from a place in a function."""
 
-    unit: Unit
-    meets: dict[int, int]
-    base: Callable[[ptx.Operand], Bits]
-    """What an operand holds at the beginning, in the lanes of the warp."""
     look: Look
     """What words may hold, or hold in the end (``final``)."""
     is_look: Callable[[ptx.Statement], bool]
@@ -89,14 +69,13 @@ class Exploration:
     """Notes that bytes are read which another cluster has published."""
     check_time: Callable[[], None]
     steps: int = 0
-    ended: set[tuple[object, ...]] = field(default_factory=set)
-    """The states from which all ways are known to end."""
 
     def run(self, at: int, mask: Lanes, stops: Collection[int]) -> tuple[int, State]:
         """Follow the lanes of a warp from a place to the first one that has to be executed otherwise, or one of the
         ``stops`` where other lanes may join them; returns that, and the state. Raises ``NotReducible``.
         """
         state, start, seen = State(), at, set[tuple[object, ...]]()
+        self.lanes = mask
         while at < len(self.unit.function.body) and (at == start or at not in stops):
             statement = self.unit.function.body[at]
             if statement.kind is Kind.BRANCH:
@@ -164,7 +143,7 @@ class Exploration:
 
     def _fork(self, at: int, state: State, mask: Lanes, *, final: bool, apart: bool) -> tuple[int, State]:
         """Follow all ways from a branch to where they meet; returns that place, and the joined state."""
-        end = self.meets.get(at, END)
+        end = self.ways.meets.get(at, END)
         if end == END:
             raise NotReducible(NOT_FOLLOWED, self.unit.function.body[at].span)
         mixed = not self._same_way(at, state, mask)
@@ -177,10 +156,8 @@ class Exploration:
         """The states in which lanes come to ``end`` from a place at which they may go several ways; ``only_ends``:
         those do not matter, so nothing is followed of which it is known that it ends.
         """
-        import networkx as nx
-
-        lanes, todo, found = mask, [(at, state, -1)], dict[Hashable, State]()
-        numbers, order = dict[tuple[object, ...], int](), nx.DiGraph()
+        lanes, todo, branches = mask, [(at, state, -1)], Branches()
+        shares = not final and np.array_equal(lanes, self.lanes)
         while todo:
             at, state, before = todo.pop()
             while at != end:
@@ -197,17 +174,19 @@ class Exploration:
                 if following is not None and following > at:
                     at = following
                     continue
-                key = self._key(end, at, state, mask, apart=apart)
-                if only_ends and key in self.ended:
+                shared = self._shared_key(end, at, state, mask, apart=apart) if shares or only_ends else None
+                if only_ends and shared in self.explored.ended:
                     break
-                number = numbers.setdefault(key, len(numbers))
-                is_new = number not in order
-                order.add_edge(before, number)
+                local = at, mask.tobytes(), *state.key(self.ways.live[at])
+                number, is_new = branches.come(before, local, shared, at, state)
                 before = number
                 if not is_new:
                     break
-                if not final:
-                    self._check_end(at, state, mask, end, apart=apart)
+                if shares and shared in self.explored.ends:
+                    named = self._named(end, at, state)
+                    for one in self.explored.ends[shared]:
+                        self._note_end(branches, number, go_on_as(state, one, named), end)
+                    break
                 if following is not None:
                     at = following
                 elif not self._free(statement, state, mask):
@@ -215,22 +194,32 @@ class Exploration:
                 elif not apart and not self._same_way(at, state, mask):
                     at, state = self._fork(at, state, mask, final=final, apart=False)
                 else:
-                    taken, *others = self._leave(at, statement, state, mask, apart=apart)
+                    way, *others = self._leave(at, statement, state, mask, apart=apart)
+                    at, state = way
                     todo += [(place, other, number) for place, other in others]
-                    at, state = taken
             else:
-                found.setdefault(state.key(), state)
-        if final and not nx.is_directed_acyclic_graph(order):
-            raise NotReducible(ENDLESS, self.unit.function.body[at].span)
+                self._note_end(branches, before, state, end)
+        again = branches.repeated()
+        if final and again:
+            raise NotReducible(ENDLESS, self.unit.function.body[again[0].at].span)
+        for branch in () if final else again:
+            here = lanes & branch.state.here
+            self._follow(branch.at, branch.state.copy(), here, end, final=True, apart=apart, only_ends=True)
+        found = branches.found()
         if only_ends:
-            self.ended.update(numbers)
+            self.explored.ended.update(one.shared for one in branches.nodes)
         elif not found:
             raise NotReducible(ENDLESS, self.unit.function.body[end].span)
-        return list(found.values())
+        if shares and self._may_share():
+            self.explored.ends |= branches.ends_by_branch(self.base_row)
+        return found
+
+    def _note_end(self, branches: Branches, number: int, state: State, end: int) -> None:
+        branches.ends.setdefault(number, {}).setdefault(state.key(self.ways.live[end]), state)
 
     def _diverge(self, at: int, state: State, mask: Lanes, *, final: bool, apart: bool) -> tuple[int, State]:
         """Let lanes whose ways are known, and differ, go one after the other to where they meet."""
-        statement, end = self.unit.function.body[at], self.meets.get(at, END)
+        statement, end = self.unit.function.body[at], self.ways.meets.get(at, END)
         assert statement.guard is not None
         if end == END:
             raise NotReducible(NOT_FOLLOWED, statement.span)
@@ -257,14 +246,9 @@ class Exploration:
             raise NotReducible(NOT_FOLLOWED, statement.span)
         return found
 
-    def _check_end(self, at: int, state: State, mask: Lanes, end: int, *, apart: bool) -> None:
-        """Check that all ways from a branch end once the words hold their last values. Raises ``NotReducible``."""
-        if self._key(end, at, state, mask, apart=apart) not in self.ended:
-            self._follow(at, state.copy(), mask, end, final=True, apart=apart, only_ends=True)
-
-    @staticmethod
-    def _key(end: int, at: int, state: State, mask: Lanes, *, apart: bool) -> tuple[object, ...]:
-        return end, at, apart, mask.tobytes(), *state.key()
+    def _may_share(self) -> bool:
+        """Whether the ways that have been followed are those of all warps in the same states."""
+        return True
 
     # --- one instruction ------------------------------------------------------------------------------------------
 
@@ -395,62 +379,6 @@ class Exploration:
             return True
         row = self.unit.frame + guard.register.index
         return bool(self._uniform_row(state, row)[mask].all())
-
-    # --- operands -------------------------------------------------------------------------------------------------
-
-    def _row(self, state: State, row: int) -> Bits:
-        found = state.registers.get(row)
-        return self.base_row(row) if found is None else found
-
-    def base_row(self, row: int) -> Bits:
-        """A register at the beginning."""
-        return self.base(ptx.Register("", "b64", row - self.unit.frame))
-
-    def _uniform_row(self, state: State, row: int) -> Lanes:
-        return state.uniform.get(row, np.zeros(WARP, np.bool_))
-
-    def _reads_same(self, statement: ptx.Statement, state: State, mask: Lanes) -> bool:
-        """Whether an instruction reads the same in all of these lanes."""
-        sources = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
-        for operand in sources:
-            registers = list(operand_registers(operand))
-            if not registers:
-                found = self._operand(operand, state)
-                value = np.broadcast_to(found.value, mask.shape)[mask]
-                if found.unknown.any() or (value != value[0]).any():
-                    return False
-            for register in registers:
-                row = self.unit.frame + register.index
-                bits = state.settled(self._row(state, row))
-                value, unknown = bits.value[mask], bits.unknown[mask]
-                if (unknown == 0).all() and (value == value[0]).all():
-                    continue
-                if not self._uniform_row(state, row)[mask].all():
-                    return False
-        return True
-
-    def _guard(self, guard: ptx.Guard, state: State) -> Bits:
-        found = self._row(state, self.unit.frame + guard.register.index)
-        if not guard.negated:
-            return found
-        return Bits(np.where(found.unknown != 0, ZERO, found.value ^ ONE), found.unknown)
-
-    def _operand(self, operand: ptx.Operand, state: State) -> Bits:
-        """What an operand holds, in each lane."""
-        return state.settled(self._cases(operand, state))
-
-    def _cases(self, operand: ptx.Operand, state: State) -> Bits:
-        """What an operand holds, in each lane and by the case of the lane where that makes a difference."""
-        match operand:
-            case ptx.Register():
-                return self._row(state, self.unit.frame + operand.index)
-            case ptx.Negated(register):
-                return self._guard(ptx.Guard(register, negated=True), state)
-            case ptx.Address(ptx.Register() as base, offset, _):
-                found = self._row(state, self.unit.frame + base.index)
-                return replace(found, value=found.value + np.uint64(offset & (1 << 64) - 1))
-            case _:
-                return self.base(operand)
 
 
 def _mode(statement: ptx.Statement) -> str:

@@ -7,7 +7,7 @@ cases that go there; a vote on it those of every lane that has voted. The next l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -106,10 +106,12 @@ class State:
             self, registers=dict(self.registers), uniform=dict(self.uniform), votes=dict(self.votes)
         )  # fmt: skip
 
-    def key(self) -> tuple[Hashable, ...]:
-        """Equal for equal states."""
+    def key(self, rows: Container[int] | None = None) -> tuple[Hashable, ...]:
+        """Equal for equal states, as far as these rows are concerned."""
         found: list[Hashable] = [self.look, self.alive.tobytes(), self.acquired.tobytes()]
         for row, bits in sorted(self.registers.items()):
+            if rows is not None and row not in rows:
+                continue
             found += (row, bits.value.tobytes(), bits.unknown.tobytes())
             if row in self.uniform and self.uniform[row].any():
                 found.append(self.uniform[row].tobytes())

@@ -10,6 +10,7 @@ import numpy as np
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.memory_layout import MemoryLayout
+from mcheck.simt.grid.looks.explored_ways import Explored
 from mcheck.simt.grid.looks.known_bits import Bits, anything, known
 from mcheck.simt.grid.looks.warp_states import Case, Cells, merge
 from mcheck.simt.grid.pairs.cluster_accesses import Execution
@@ -52,6 +53,8 @@ class Words:
     """By byte that is published, the cluster that does."""
     reads: set[int] = field(default_factory=set)
     """The bytes that clusters read because others have published them."""
+    explored: Explored = field(default_factory=Explored)
+    """What has been found of the ways of warps that look at these words."""
 
     def begin(self, cluster: int) -> None:
         """Forget what a cluster has stored in an execution that is begun again."""
