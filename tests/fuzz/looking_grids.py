@@ -53,6 +53,8 @@ class Plan:
     """Whether it stores ``last`` before it looks."""
     decides: bool = False
     """Whether it stores its result only if it has stopped at a word."""
+    tickets: bool = True
+    """Whether CTAs draw their numbers; else those are their coordinates."""
     patient: int | None = None
     """A tile of which the CTA waits for ``WHOLE`` wherever others wait."""
 
@@ -98,6 +100,7 @@ def write(plan: Plan) -> str:
         wait += f"  @%p bra L{at}_look;\n"
     stop = "" if plan.stops is None else f"  setp.eq.u32 %p, %status, {plan.stops};\n  @%p bra L{at}_stopped;\n"
     tile = f"  sub.u32 %tile, {plan.ctas - 1}, %tile;\n" if plan.reverse else ""
+    number = "  atom.global.add.u32 %tile, [%ticket], 1;\n" if plan.tickets else "  mov.u32 %tile, %ctaid.x;\n"
     result = "" if plan.shares else "  mul.wide.u32 %off, %tile, 4;\n  add.u64 %out, %out, %off;\n"
     unless = f"  bra L{at}_end;\n" if plan.decides else ""
     last = plan.first if plan.last is None else plan.last
@@ -113,8 +116,7 @@ def write(plan: Plan) -> str:
   ld.param.u64 %out, [out];
   ld.param.u64 %states, [states];
   ld.param.u64 %ticket, [ticket];
-  atom.global.add.u32 %tile, [%ticket], 1;
-{tile}  mul.wide.u32 %off, %tile, 4;
+{number}{tile}  mul.wide.u32 %off, %tile, 4;
   add.u64 %in, %in, %off;
   ld.global.u32 %sum, [%in];
   mul.wide.u32 %off, %tile, 8;

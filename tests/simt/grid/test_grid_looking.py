@@ -47,6 +47,15 @@ def test_a_broken_scan_is_not(plan: Plan, wrong: str, why: str) -> None:
         assert (judge(plan), found) == ("fine", "proved")
 
 
+@pytest.mark.parametrize("first", [RIGHT.first, None])
+def test_without_tickets_the_last_cluster_may_begin_first(first: int | None) -> None:
+    assert "forever" in answer(replace(RIGHT, ctas=6, first=first, tickets=False))
+
+
+def test_without_tickets_looks_that_wait_for_nothing_are_no_deadlock() -> None:
+    assert "promises that these run" in answer(replace(RIGHT, tickets=False, waits="never", stops=None))
+
+
 @pytest.mark.parametrize("patient", [1, 2, 4])
 def test_what_clusters_before_have_found_is_not_found_by_one_that_does_something_else(patient: int) -> None:
     """From tile 2 on the word before holds no more than a part, which ends the looks of all others."""

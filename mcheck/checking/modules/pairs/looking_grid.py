@@ -21,7 +21,7 @@ loaded only after a status that says that it is there.
    write is forgotten.
 3. A thread that looks at a word again and again stops to once all words that it looks at have their last values.
 4. The launch is cooperative, or the order of the clusters is that of their tickets: who waits for a cluster with an
-   earlier ticket waits for one that is running.
+   earlier ticket waits for one that is running. Otherwise the last cluster may begin before all others.
 5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
 
 *The argument.* Looks and stores to words are morally strong with each other (8.7), so they are no race (8.7.1). Loads
@@ -115,6 +115,7 @@ def _answer(
             words.check([*executions, found.execution])  # by no other kind of access either
             raise
         if ticket is None and not launch.cooperative:
+            _begin_last_first(module, launch, limit)
             raise NotReducible(NOT_RESIDENT)
     words.check(executions)
     if not words.looked:
@@ -132,3 +133,14 @@ def _answer(
     total = prod(launch.cluster_counts)
     pairs = choose_pairs(Side(executions), _Apart(), limit)
     return prove_pairs(pairs, follow_pair, total, SAID.format(total, len(words.looked)), limit)
+
+
+def _begin_last_first(module: Module, launch: Launch, limit: Limit) -> None:
+    """Raises ``StuckFound`` if the last cluster never ends where it begins before all others."""
+    clusters, words = clusters_of(launch), Words()
+    try:
+        with within_one_cluster(limit) as within:
+            execute_looking(module, launch, clusters[-1], len(clusters) - 1, None, words, {}, within)
+    except StuckFound as found:
+        words.check([found.execution])
+        raise
