@@ -14,6 +14,8 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 WIDTH = {scope: width for width, scope in enumerate(SCOPES)}
 GRID_SCOPES = ("gpu", "sys")
 """The scopes at which clusters of a grid are morally strong (8.7)."""
+NARROW_SCOPES = ("cta", "cluster")
+"""Those at which they are not."""
 
 
 def width_of_program(program: Program) -> int:

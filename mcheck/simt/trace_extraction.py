@@ -52,7 +52,7 @@ from mcheck.simt.traces import end_of_threads
 from mcheck.simt.traces.address_names import KernelTerms
 from mcheck.simt.traces.dependent_grids import Early
 from mcheck.simt.traces.idle_waiters import drop_idle_waiters
-from mcheck.simt.traces.private_atomics import drop_private_atomics
+from mcheck.simt.traces.unread_atomics import drop_unread_atomics
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
 WAITERS_KEEP_UP = "threads that only wait for mbarriers, at line {}, do not fall two phases behind"
@@ -333,7 +333,7 @@ class Runner:
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
     def cluster_trace(self, c: Cluster, *, whole: bool = False, one_order: bool = False) -> ClusterTrace:
-        """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept. For
+        """The operations of the lanes as a program; with ``whole``, idle waits and unread atomics are kept. For
         ``one_order`` see ``extract_traces``.
         """
         observations = c.recorded.observations()
@@ -364,7 +364,7 @@ class Runner:
             condition=Condition("none"), terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip
         whole = whole or any(thread.labels for thread in threads)
-        program, waits = (program, ()) if whole else drop_idle_waiters(drop_private_atomics(program))
+        program, waits = (program, ()) if whole else drop_idle_waiters(drop_unread_atomics(program))
         taken = list(c.recorded.assumptions)
         if waits:
             taken.append(WAITERS_KEEP_UP.format(", ".join(map(str, waits))))

@@ -29,7 +29,7 @@ MOST_SOLVED = 24
 MOST_REASONS = 3
 """The maximum number of reasons that are listed."""
 
-_DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
+DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A race between clusters: two weak accesses of the same bytes that nothing can order."""
+    """A race between clusters: accesses of the same bytes that are not morally strong and that nothing can order."""
 
     sides: tuple[Side, Side]
     object: str
@@ -188,8 +188,9 @@ def _meetings(
             found = find_overlap(space, regions[a], regions[b], limit, apart=False, solve=solve)
         if isinstance(found, Pair) or (found == UNDECIDED and whole):
             yield _conflict_reason(footprint, cluster, a, b, found)
-        sure = a.plain and a.sure and b.plain and b.sure and not footprint.may_signal
-        if isinstance(found, Pair) and sure and found.first != found.second:
+        weak = (a.plain or b.plain) and a.proxy == b.proxy == "generic"
+        sure = a.sure and b.sure and not footprint.may_signal
+        if isinstance(found, Pair) and weak and sure and found.first != found.second:
             clashes += _clash(footprint, cluster, a, b, found)
 
 
@@ -215,7 +216,7 @@ def _conflict_reason(footprint: Footprint, cluster: Extent, a: Form, b: Form, fo
     here, there = _places(footprint, a, b, found)
     name = footprint.buffer_name(a.buffer if a.buffer != ANY else b.buffer)
     line = f"line {there.line}" if there is not None and there != here else "the same line"
-    does = f"{_DOES[a.kind]} bytes of {name} that {line} {_DOES[b.kind]}"
+    does = f"{DOES[a.kind]} bytes of {name} that {line} {DOES[b.kind]}"
     if isinstance(found, Pair) and found.first == found.second:
         return here, f"this {does}, in {_cta(space, found.first, cluster)} but not in the cluster that was checked"
     if isinstance(found, Pair):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from mcheck.base.errors import Span
-from mcheck.checking.modules.grid_coverage import Clash, Coverage
+from mcheck.checking.modules.grid_coverage import DOES, Clash, Coverage
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import advise
 from mcheck.frontend.ptx.module import Module
 
 CODE = "RACE001"
-_DONE = {"read": "reads", "write": "writes"}
 _FIX = advise("Let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu")
 
 
@@ -33,7 +32,7 @@ def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
     )  # fmt: skip
     first, second = clash.sides
     message = (
-        f"{first.cta} {_DONE[first.kind]} bytes of {clash.object} that {second.cta} {_DONE[second.kind]}, "
+        f"{first.cta} {DOES[first.kind]} bytes of {clash.object} that {second.cta} {DOES[second.kind]}, "
         "and nothing in the kernel orders the two clusters"
     )
     return Finding(

@@ -32,7 +32,8 @@ COMPACT = 64
 class Form:
     """``shape`` is empty for bytes of a buffer, else the fields of a tensor map that say where its elements are.
     ``slopes`` and ``lengths`` have an entry per dimension. ``unit`` are the bytes of what is reduced, 0 else.
-    ``sure``: every cluster of the class does it. ``plain``: a weak store through the generic proxy.
+    ``sure``: every cluster of the class does it. ``plain``: through the generic proxy, and weak, or of a scope without
+    other clusters, so that it is morally strong with no access of theirs (8.7).
     """
 
     buffer: int
@@ -60,7 +61,7 @@ class Footprint:
     """By form and place in the code, where accesses begin: arrays with a row per access, a column per dimension."""
     outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
     may_signal: bool = False
-    """Whether the code has an instruction that may order accesses of different clusters."""
+    """Whether the code has instructions that may order accesses of different clusters."""
 
     def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
         """Add accesses by their beginnings."""

@@ -20,7 +20,7 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.memory import SHARED_BASE
-from mcheck.ir.scopes import GRID_SCOPES
+from mcheck.ir.scopes import NARROW_SCOPES
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import (
     BARRIERS,
@@ -158,7 +158,8 @@ class AccessRecorder(AccessPlacement):
         count = len(target.items) if isinstance(target, ptx.Vector) else 1
         size = type_size(opcode.type) * count
         fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
-        kind = AccessKind(READ, size, plain=not opcode.is_strong, aligned=size)
+        weak = not opcode.is_strong
+        kind = AccessKind(READ, size, plain=weak or opcode.scope in NARROW_SCOPES, aligned=size)
         own = opcode.space in ("param", "local")
         silent = own or opcode.space == "const"
         possible = _memories(opcode.space)
@@ -240,7 +241,7 @@ class AccessRecorder(AccessPlacement):
         sources = [self.compiler.fetch(unit, i) for i in items] if followed else []
         differs = f"the value that '{statement.text}' stores depends on %ctaid"
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
-        kind = AccessKind(WRITE, size, plain=weak, aligned=size)
+        kind = AccessKind(WRITE, size, plain=weak or opcode.scope in NARROW_SCOPES, aligned=size)
         possible = _memories(opcode.space)
 
         def before(_: Cluster, lanes: Indices) -> None:
@@ -338,10 +339,11 @@ class AccessRecorder(AccessPlacement):
         packed = 2 if opcode.type.endswith("x2") else 1
         scalar = type_size(opcode.type) // packed
         alone = statement.kind is Kind.REDUCTION or not targets
-        wide = opcode.scope in (None, *GRID_SCOPES)
+        wide = opcode.scope not in NARROW_SCOPES
         size = type_size(opcode.type) * opcode.vector
+        reduces = alone and wide
         kind = AccessKind(
-            REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
+            REDUCE if reduces else UPDATE, size, unit=scalar if reduces else 0, plain=not wide, aligned=size
         )
 
         possible = _memories(opcode.space)

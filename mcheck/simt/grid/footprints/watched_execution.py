@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import Word, lane_function
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import operand_registers
-from mcheck.isa.kinds import COLLECTIVES, GRID_DEPENDENCIES, MULTIMEM, PREFETCHES, REDUCTIONS, STORES, Kind
+from mcheck.isa.kinds import COLLECTIVES, FENCES, GRID_DEPENDENCIES, MULTIMEM, PREFETCHES, REDUCTIONS, STORES, Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -43,6 +43,8 @@ IDLE = (PREFETCHES - {Kind.BULK_PREFETCH}) | GRID_DEPENDENCIES | {
 """Instructions without effect on memory or control, whatever their operands."""
 SIGNALLING = MULTIMEM | {Kind.CALL, Kind.TRAP}
 """They may signal to other clusters, whatever their operands."""
+HANDING_ON = frozenset(("acquire", "release", "acq_rel", "sc"))
+"""The orders of accesses that hand on what is before them, or take it over."""
 
 
 def cluster_space(launch: Launch) -> Space:
@@ -56,8 +58,15 @@ def cluster_space(launch: Launch) -> Space:
     )  # fmt: skip
 
 
+def hands_on(statement: ptx.Statement) -> bool:
+    """Whether an instruction may hand on what is before it, or take over what was handed on: without one, signals order
+    nothing else (8.8).
+    """
+    return statement.kind in FENCES | SIGNALLING or not HANDING_ON.isdisjoint(statement.opcode.orders)
+
+
 def may_signal(statement: ptx.Statement) -> bool:
-    """Whether an instruction may order the accesses of different clusters: all by which one can signal to another."""
+    """Whether an instruction may signal to other clusters."""
     kind, outside = statement.kind, statement.opcode.space != "shared"
     if kind is Kind.LOAD or kind in STORES:
         return outside and statement.opcode.is_strong
@@ -83,8 +92,9 @@ class GridWatch(AccessRecorder):
         self.begin(compiler)
         self.tainted = tainted_rows(compiler.module, compiler.code, self.varying(compiler))
         out = list(steps)
+        code = [statement for _, statement, _ in statements(compiler)]
+        self.footprint.may_signal = any(map(may_signal, code)) and any(map(hands_on, code))
         for at, statement, unit in statements(compiler):
-            self.footprint.may_signal |= may_signal(statement)
             before = None if find_fault(statement) is not None else self._before(unit, statement, at)
             guard = self._guard(unit, statement)
             if before is not None or guard is not None:
