@@ -266,7 +266,7 @@ def _answer_from_pairs(
             return given
         if read is not launched or trace is not None:
             return None
-        if shows_races(given.findings, launch):
+        if shows_races(given.findings, module, launch):
             return given
         return without_scope(follow(pair, limit.share(AS_WRITTEN_SECONDS), apart=True, module=launched))
 

@@ -8,9 +8,12 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.fix import advise
 from mcheck.frontend.ptx.module import Module
+from mcheck.simt.grid.footprints.footprint import REDUCE, UPDATE
 
 CODE = "RACE001"
 _FIX = advise("Let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu")
+_WIDEN = advise("Give scope .gpu to the atomics: strong accesses that include each other's threads do not race")
+_ATOMIC = frozenset((REDUCE, UPDATE))
 
 
 def cluster_race_findings(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
@@ -26,7 +29,8 @@ def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
     accesses = tuple(
         Access(
             thread=side.cta, instruction=texts.get(side.span, "") if side.span is not None else "", span=side.span,
-            object=clash.object, bytes=clash.bytes, access=side.kind,
+            object=clash.object, bytes=clash.bytes, access="write" if side.kind in _ATOMIC else side.kind,
+            strong=side.kind in _ATOMIC,
         )
         for side in clash.sides
     )  # fmt: skip
@@ -37,6 +41,6 @@ def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
     )
     return Finding(
         code=CODE, kind=entry.kind, severity=entry.severity(profile), said=(message,), accesses=accesses,
-        fixes=(_FIX,),
+        fixes=(_WIDEN if {first.kind, second.kind} <= _ATOMIC else _FIX,),
         section=entry.section,
     )  # fmt: skip

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mcheck.findings.finding import Access, Finding
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check
-from mcheck.simt.grid.pairs.weak_shared import with_weak_shared
+from mcheck.simt.grid.pairs.weak_shared import shows_races, with_weak_shared
 
 HEAD = """.version 8.7
 .target sm_90
@@ -47,6 +49,46 @@ def test_a_load_that_waits_stays() -> None:
 def test_a_module_without_such_accesses_is_itself() -> None:
     module = parse_module(HEAD + "st.shared.u32 [sh], %r1;\nret;\n}\n", "k.ptx")
     assert with_weak_shared(module) is module
+
+
+@pytest.mark.parametrize(
+    ("objects", "kind", "shown"),
+    [
+        (["out"], "race", True),
+        (["out", "counted"], "race", True),
+        (["out", "sh"], "race", False),
+        (["out"], "undefined", False),
+        ([], "race", False),
+    ],
+)
+def test_races_of_global_memory_are_shown(objects: list[str], kind: str, shown: bool) -> None:
+    text = HEAD.replace(".visible", ".global .u32 counted;\n.visible", 1) + "ret;\n}\n"
+    module = parse_module(text, "k.ptx")
+    launch = build_launch(module, from_object({"grid": 2, "block": 32, "params": {"out": {"buffer": 4}}}))
+    found = [
+        Finding(
+            code="RACE001",
+            kind=kind,
+            severity="error",
+            said=("",),
+            accesses=(Access(thread="", instruction="", object=name),),
+        )  # type: ignore[arg-type]
+        for name in objects
+    ]
+    assert shows_races(found, module, launch) is shown
+
+
+def test_what_has_the_name_of_a_shared_variable_may_be_that() -> None:
+    module = parse_module(HEAD.replace(".visible", ".shared .u32 out;\n.visible", 1) + "ret;\n}\n", "k.ptx")
+    launch = build_launch(module, from_object({"grid": 2, "block": 32, "params": {"out": {"buffer": 4}}}))
+    found = Finding(
+        code="RACE001",
+        kind="race",
+        severity="error",
+        said=("",),
+        accesses=(Access(thread="", instruction="", object="out"),),
+    )
+    assert not shows_races([found], module, launch)
 
 
 HANDED = """.version 8.7

@@ -23,6 +23,8 @@ from dataclasses import replace
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.memory_layout import short_name
+from mcheck.frontend.ptx.module_copies import written_name
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.waits.polling_loops import PollingLoop
 
@@ -40,11 +42,15 @@ def with_weak_shared(module: ptx.Module) -> ptx.Module:
     return replace(module, functions=functions)
 
 
-def shows_races(findings: Sequence[Finding], launch: Launch) -> bool:
-    """Whether what is found with weak accesses is so: races, of buffers of the launch all of them."""
-    buffers = {buffer.name for buffer in launch.buffers}
+def shows_races(findings: Sequence[Finding], module: ptx.Module, launch: Launch) -> bool:
+    """Whether what is found with weak accesses is so: races, of global memory all of them. What has the name of a
+    shared variable, too, may be that one.
+    """
+    variables = [item for _, item in module.all_variables]
+    shared = {short_name(written_name(item.name)) for item in variables if item.space == "shared"}
+    places = {buffer.name for buffer in launch.buffers} | {item.name for item in variables if item.space == "global"}
     return bool(findings) and all(
-        found.kind == "race" and {access.object for access in found.accesses} <= buffers for found in findings
+        found.kind == "race" and {access.object for access in found.accesses} <= places - shared for found in findings
     )
 
 
