@@ -18,7 +18,7 @@ from mcheck.frontend.ptx.launch_reader import MAX_LAUNCHES
 Line = Mapping[str, Any]
 Memory = tuple[int, int, int, int]
 """A process, an allocation of it, how often the host has filled that, how many launches of other modules there were."""
-_SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu", "forgotten")
+_SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu", "forgotten", "variables")
 MAP_BYTES: Final = 128
 _WIDTH: Final = 120
 MOST_NAMES: Final = 3
@@ -98,7 +98,8 @@ def _launches_of(lines: Iterable[Line], entries: Collection[str], variables: Col
     for line in lines:
         if line["entry"] in entries:
             forgotten = [name for name in line.get("forgotten", ()) if name in variables]
-            yield {**line, "epoch": epoch, "forgotten": forgotten}
+            known = {name: given for name, given in line.get("variables", {}).items() if name in variables}
+            yield {**line, "epoch": epoch, "forgotten": forgotten, "variables": known}
         else:
             epoch += 1
 

@@ -266,6 +266,21 @@ def read_size(node: Node) -> int | None:
     return None if size is None else int(size)
 
 
+def read_variable(node: Node, size: int | None) -> bytes:
+    """Read ``{"init": {"hex": "…"}}``: the first bytes of a variable of ``size`` bytes, ``None`` if that is unknown."""
+    _check_keys(node, ("init",))
+    init = node.child("init") if "init" in node.value else node
+    if init is node or not isinstance(init.value, dict) or "hex" not in init.value:
+        init.fail("PTX103", what="content of a variable", expected=f'{{"init": {_CONTENT.partition(",")[0]}}}')
+    _check_keys(init, ("hex",))
+    given = _read_hex(init.child("hex"))
+    if size is not None and len(given) > size:
+        init.fail(
+            "PTX103", what="content of a variable", expected=f"at most {size} bytes, of which it has {len(given)}"
+        )
+    return given
+
+
 def read_initial(
     node: Node, name: str, size: int | None, pointer: Callable[[Node, str], Buffer]
 ) -> tuple[bytes, tuple[tuple[int, Buffer], ...]]:  # fmt: skip

@@ -7,7 +7,7 @@ ISA 11.4). All missing fields are reported in one error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from math import prod
 from os import PathLike, fspath
@@ -20,7 +20,7 @@ from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.json_positions import Node, parse_document
 from mcheck.frontend.ptx.known_contents import Contents
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
-from mcheck.frontend.ptx.launch_arguments import read_arguments
+from mcheck.frontend.ptx.launch_arguments import read_arguments, read_variable
 from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
 from mcheck.frontend.ptx.problems import MESSAGES, problem
 from mcheck.frontend.ptx.source_signatures import describe_parameter, list_entries, resolve_entry
@@ -29,7 +29,7 @@ from mcheck.isa.targets import check_target
 
 FIELDS: Final = (
     "entry", "grid", "block", "cluster", "shared", "first", "params", "assume", "gpu", "programmatic", "cooperative",
-    "forgotten",
+    "forgotten", "variables",
 )  # fmt: skip
 SEQUENCE_FIELDS: Final = ("launches", "buffers")
 NOTES: Final = "notes"
@@ -313,22 +313,35 @@ class _LaunchBuilder:
             gpu=self._gpu(),
             programmatic=self._flag("programmatic"),
             cooperative=self._flag("cooperative"),
-            contents=self._forgotten(),
+            contents=self._contents(),
         )
 
-    def _forgotten(self) -> tuple[Contents, ...]:
-        """The variables that the field names hold anything, whatever the module says of their contents."""
+    def _contents(self) -> tuple[Contents, ...]:
+        """What variables hold, whatever the module says: anything, or what the launch gives and anything behind it."""
+        known = dict(self._module.all_variables)
+        found = {name: Contents(("variable", name), 0) for name in self._forgotten(known)}
+        node = self._given.fields.get("variables")
+        if node is not None and not isinstance(node.value, dict):
+            node.fail("PTX103", what="object of variables", expected='such as {"flag": {"init": {"hex": "01000000"}}}')
+        for name, item in node.items() if node is not None else ():
+            if name not in known or known[name].space not in ("global", "const"):
+                hint = suggest(name, [n for n, v in known.items() if v.space in ("global", "const")])
+                item.fail_at_key("PTX103", what="variable", expected="a global or constant variable", hint=hint)
+            data = read_variable(item, known[name].size)
+            found[name] = Contents(("variable", name), 0, ((0, data),) if data else ())
+        return tuple(found.values())
+
+    def _forgotten(self, known: Collection[str]) -> list[str]:
         node = self._given.fields.get("forgotten")
         if node is None:
-            return ()
+            return []
         if not isinstance(node.value, list) or not all(isinstance(name, str) for name in node.value):
             node.fail("PTX103", what="list of variables", expected='names of the module, such as ["flag"]')
-        known = dict(self._module.all_variables)
         for name in node.value:
             if name not in known:
                 expected = "names of variables of the module"
                 node.fail("PTX103", what="list of variables", expected=expected, hint=suggest(name, tuple(known)))
-        return tuple(Contents(("variable", name), 0) for name in dict.fromkeys(node.value))
+        return node.value
 
     def _at(self, name: str) -> Node:
         return self._given.fields.get(name) or Node(None, f"/{name}")

@@ -371,7 +371,9 @@ VARIABLES = r"""
 
 
 def test_variables_that_the_host_changes_are_named(tmp_path: Path, cache: Path) -> None:
-    """By a copy, by a fill at the address, by a kernel that is given it, and by itself where they are managed."""
+    """By a copy, by a fill at the address, by a kernel that is given it, and by itself where they are managed. None of
+    them is written as a whole.
+    """
     main = f"""{VARIABLES} {GO} cudaMemcpyToSymbol(&a, &n, (size_t)4, (size_t)0, 1); {GO}
     cudaGetSymbolAddress(&address, &b), cudaMemset(address, 1, (size_t)4); {GO}
     cudaGetSymbolAddress(&address, &c); {GO.replace("arguments", "pointer")} {GO} *(int *)e = 5; {GO} return 0;"""
@@ -379,3 +381,16 @@ def test_variables_that_the_host_changes_are_named(tmp_path: Path, cache: Path) 
     assert [line.get("forgotten", []) for line in found.lines] == [
         [], ["a"], ["a", "b"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "e"],
     ]  # fmt: skip
+
+
+def test_variables_that_the_host_writes_are_known_until_a_kernel_may_write_them(tmp_path: Path, cache: Path) -> None:
+    """Constants also behind a launch; not those that hold pointers."""
+    main = f"""{VARIABLES} char *p[1] = {{x}};
+    __cudaRegisterVar(NULL, (char *)&n, (char *)&n, "k", 0, (size_t)4, 1, 0);
+    cudaMemcpyToSymbol(&n, &n, (size_t)4, (size_t)0, 1), cudaMemcpyToSymbol(&a, "12345678", (size_t)8, (size_t)0, 1);
+    cudaMemcpyToSymbol(&b, p, (size_t)8, (size_t)0, 1); {GO} {GO}
+    cudaGetSymbolAddress(&address, &c), cudaMemset(address, 1, (size_t)8); {GO} return 0;"""
+    found = ran(tmp_path, cache, main)
+    assert [line.get("forgotten", []) for line in found.lines] == [["b"], ["a", "b"], ["a", "b"]]
+    known = [{name: one["init"]["hex"] for name, one in line["variables"].items()} for line in found.lines]
+    assert known == [{"a": b"12345678".hex(), "k": "07000000"}, {"k": "07000000"}, {"c": "01" * 8, "k": "07000000"}]

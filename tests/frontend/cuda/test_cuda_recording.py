@@ -181,3 +181,35 @@ def test_variables_of_the_module_that_hold_something_else() -> None:
     assert [launch.contents for launch in built.launches] == [(), (Contents(("variable", "flag"), 0),)]
     with pytest.raises(InputError, match="list of variables"):
         build_launches(module, from_object({**found.document["launches"][1], "params": {}, "forgotten": ["flags"]}))
+
+
+def test_what_variables_of_the_module_hold() -> None:
+    """Launches with other contents are other launches; those of other modules are left out."""
+    module = parse_module(MODULE_TEXT.replace(".entry k", ".global .u32 flag;\n.entry k"))
+    held = [{"flag": {"init": {"hex": text}}, "other": {"init": {"hex": "00"}}} for text in ("01000000", "02000000")]
+    launches = [line({"0": at(3)}, {"3": {"bytes": 64}}, variables=one) for one in (held[0], held[0], held[1])]
+    found = compose_recording(launches, module.parameter_names, dict(module.all_variables))
+    assert found is not None
+    built = build_launches(module, from_object(found.document))
+    flag = "variable", "flag"
+    assert [launch.contents for launch in built.launches] == [
+        (Contents(flag, 0, ((0, bytes([number, 0, 0, 0])),)),) for number in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "object of variables"),
+        ({"flags": {"init": {"hex": ""}}}, "did you mean flag"),
+        ({"flag": 3}, "object"),
+        ({"flag": {}}, "content of a variable"),
+        ({"flag": {"init": {"hex": "0102030405"}}}, "at most 4 bytes, of which it has 5"),
+        ({"flag": {"init": {"hex": "0"}}}, "two hexadecimal digits"),
+    ],
+)
+def test_mistakes_in_variables(given: object, said: str) -> None:
+    module = parse_module(MODULE_TEXT.replace(".entry k", ".global .u32 flag;\n.entry k"))
+    with pytest.raises(InputError) as error:
+        build_launches(module, from_object({"entry": "k", "grid": 1, "block": 32, "variables": given}))
+    assert said in " ".join(map(str, (error.value, error.value.expected, error.value.hint)))

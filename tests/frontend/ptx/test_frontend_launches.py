@@ -136,7 +136,8 @@ MISTAKES = [
     (ONE % '{"buffer": "p"}', "/params/x/buffer is not a valid size of a buffer", "a number of bytes, or null",
      'buffers have names in a file of several launches: {"launches": [...], "buffers": {...}}', '"p"'),
     (WHOLE % '{"entry": "a", "programatic": true}', "the launch has no field programatic",
-     "one of entry, grid, block, cluster, shared, first, params, assume, gpu, programmatic, cooperative, forgotten",
+     ("one of entry, grid, block, cluster, shared, first, params, assume, gpu, programmatic, cooperative, forgotten, "
+     "variables"),
      "did you mean programmatic?", '"programatic"'),
     (WHOLE % '{"entry": "b", "grid": 1, "programmatic": 1}', "/launches/0/programmatic is not a valid flag",
      "true or false", None, "1"),

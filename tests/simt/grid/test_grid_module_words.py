@@ -128,6 +128,14 @@ def test_a_variable_that_the_host_has_changed_is_not_known() -> None:
     assert answer_launches(RESET, 1, forgotten=["counter"]).verdict != "proved"
 
 
+@pytest.mark.daily(days=3, least=0)
+@pytest.mark.parametrize(("held", "proved"), [("00000000", True), ("01000000", False)])
+def test_a_variable_holds_what_the_launch_gives(held: str, proved: bool) -> None:
+    """Counted from one, the last CTA but one goes on."""
+    found = answer_launches(RESET, 1, variables={"counter": {"init": {"hex": held}}})
+    assert (found.verdict == "proved", {f.code for f in found.findings}) == (proved, set() if proved else {"RACE001"})
+
+
 IDLE = """.visible .entry other() .reqntid 1, 1, 1 { ret; }
 """
 
@@ -143,6 +151,42 @@ def test_what_the_host_changes_stays_changed(changed: int) -> None:
     study = LaunchStudy(module, given.launches, Limit(SECONDS))
     memory = "variable", "counter"
     assert study.begins_with(2).contents_of(memory) == Contents(memory, 0)
+
+
+@pytest.mark.parametrize("programmatic", [False, True])
+@pytest.mark.parametrize("changed", [0, 1, 2])
+def test_what_the_host_gives_is_known_until_a_launch_writes_it(changed: int, programmatic: bool) -> None:
+    """Launches before a programmatic one may write behind the host."""
+    module = parse_module(LAST.replace("RESET", RESET) + IDLE)
+    k = {"entry": "k", "grid": 3, "params": {"data": {"buffer": "data"}}}
+    launches: list[dict[str, Any]] = [k, {"entry": "other", "grid": 1}, {**k, "programmatic": programmatic}]
+    launches[changed] = {**launches[changed], "variables": {"counter": {"init": {"hex": "05000000"}}}}
+    given = build_launches(module, from_object({"launches": launches, "buffers": {"data": {"bytes": 12}}}))
+    contents = LaunchStudy(module, given.launches, Limit(SECONDS)).begins_with(2).contents_of(("variable", "counter"))
+    known = [5] if changed == 1 else [] if programmatic else [8] if changed == 0 else [5]
+    assert [int.from_bytes(data, "little") for _, data in contents.words] == known
+    assert contents.forgotten == 0
+
+
+def test_what_the_host_gives_one_gpu_is_not_known_where_another_one_writes() -> None:
+    module = parse_module(
+        LAST.replace("RESET", RESET).replace(
+            ".global .align 4 .u32 counter", ".global .attribute(.managed) .align 4 .u32 counter"
+        )
+    )
+    k = {
+        "entry": "k",
+        "grid": 3,
+        "params": {"data": {"buffer": "data"}},
+        "variables": {"counter": {"init": {"hex": "05000000"}}},
+    }
+    document = {
+        "launches": [k, {**k, "gpu": 1, "params": {"data": {"buffer": "more"}}}],
+        "buffers": {"data": {"bytes": 12}, "more": {"bytes": 12, "gpu": 1}},
+    }
+    study = LaunchStudy(module, build_launches(module, from_object(document)).launches, Limit(SECONDS))
+    memory = "variable", "counter"
+    assert [study.begins_with(k).contents_of(memory) for k in (0, 1)] == [Contents(memory, 0)] * 2
 
 
 CONSTANT = """.version 8.7
@@ -168,6 +212,16 @@ def test_constants_that_the_host_has_changed_are_not_known(changed: int | None) 
         launches[changed]["forgotten"] = ["rows"]
     found = check(CONSTANT, {"launches": launches, "buffers": {"data": {"bytes": 4}}})
     assert (found.verdict == "proved") is (changed is None)
+
+
+@pytest.mark.parametrize("rows", [7, 8])
+def test_constants_hold_what_the_host_gives_in_all_launches_from_then_on(rows: int) -> None:
+    launches: list[dict[str, Any]] = [
+        {"entry": "other", "grid": 1, "variables": {"rows": {"init": {"hex": f"{rows:02x}000000"}}}},
+        {"entry": "k", "grid": 2, "params": {"data": {"buffer": "data"}}},
+    ]
+    found = check(CONSTANT, {"launches": launches, "buffers": {"data": {"bytes": 4}}})
+    assert (found.verdict == "proved", bool(found.findings)) == (rows == 7, rows != 7)
 
 
 WIDE = """.version 8.7

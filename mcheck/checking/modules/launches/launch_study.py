@@ -126,7 +126,8 @@ class LaunchStudy:
     def _memories(self, number: int) -> Iterator[Memory]:
         """The memories of a launch whose contents the file, or the module, gives."""
         yield from (("buffer", b.name) for b in self.launches[number].buffers if b.declared and b.initial)
-        yield from (("variable", n) for n, v in self.module.all_variables if v.is_told)
+        told = {("variable", n): None for n, v in self.module.all_variables if v.is_told}
+        yield from told | dict.fromkeys(given.memory for given in self.launches[number].contents)
 
     def examples(self, number: int) -> tuple[Launch, ...]:
         """A launch with some contents where earlier ones may have written and it is not known what: those of the file
@@ -152,23 +153,35 @@ class LaunchStudy:
 
     def _contents(self, number: int, memory: Memory) -> Contents:
         """The contents of a memory when a launch begins: what the host has changed before a launch, as that says, and
-        what launches write, hold for all that come later.
+        what launches write, hold for all that come later. Launches of other GPUs, and what the host changes for them,
+        may come at any time.
         """
         contents = Contents(memory)
-        for other in range(len(self.launches)):
-            if not self._comes_first(other, number, memory):
-                continue
+        first = [other for other in range(len(self.launches)) if self._comes_first(other, number, memory)]
+        apart = [other for other in first if self.launches[other].gpu != self.launches[number].gpu]
+        for other in (other for other in first if other not in apart):
             contents = self._changed_before(other, contents)
-            first = self._first_written(other, number, memory)
-            if first is not None:
+            written = self._first_written(other, number, memory)
+            if written is not None:
                 ended = self._ended(other, number)
-                contents = contents.forgetting(first) if ended is None else ended.contents_of(memory)
-        return self._changed_before(number, contents)
+                contents = contents.forgetting(written) if ended is None else ended.contents_of(memory)
+        contents = self._changed_before(number, contents)
+        for other in apart:
+            for at in (self.launches[other].contents_of(memory).forgotten, self._first_written(other, number, memory)):
+                contents = contents if at is None else contents.forgetting(at)
+        return contents
 
     def _changed_before(self, number: int, contents: Contents) -> Contents:
-        """The contents of a memory after what the host has done before a launch."""
-        first = self.launches[number].contents_of(contents.memory).forgotten
-        return contents if first is None else contents.forgetting(first)
+        """The contents of a memory after what the host has done before a launch. Launches before a programmatic one
+        may run beside it, and write after the host.
+        """
+        launch = self.launches[number]
+        host = launch.contents_of(contents.memory)
+        if host.forgotten is not None:
+            contents = contents.forgetting(host.forgotten)
+        for at, data in () if launch.programmatic else host.words:
+            contents = contents.holding(at, data)
+        return contents
 
     def _ended(self, other: int, number: int) -> Launch | None:
         """An earlier launch with what it leaves in memory, if that is known, and no launch runs beside it."""

@@ -154,8 +154,8 @@ static void leave_at(allocation_t *at, unsigned launch) {
   leave_targets(at, launch);
 }
 
-/* After a launch that names memory, of these numbers: kernels may have written it, the variables of their modules, and what
-   pointers in those lead to. Memory that the launch does not name is another one from then on. */
+/* After a launch that names memory, of these numbers: kernels may have written it, the variables of their modules but
+   constants, and what pointers in those lead to. Memory that the launch does not name is another one from then on. */
 void leave(const unsigned *numbers, unsigned count) {
   static unsigned launch;
   allocation_t *at;
@@ -163,7 +163,8 @@ void leave(const unsigned *numbers, unsigned count) {
   for (unsigned i = 0; i < count; ++i) allocation_number(numbers[i])->left = launch;
   for (unsigned i = 0; i < count; ++i) leave_at(allocation_number(numbers[i]), launch);
   for (unsigned i = 0; (at = allocation(i)); ++i)
-    if (at->variable && at->left != launch) {
+    if (at->variable == CONSTANT && at->left != launch) leave_targets(at, launch);
+    else if (at->variable && at->left != launch) {
       int changed = at->changed;
       ++at->version, leave_at(at, launch);
       at->changed = changed;

@@ -161,13 +161,29 @@ static void write_parameters(FILE *file, const parameters_t *known, void **argum
   fprintf(file, "}");
 }
 
-/* The variables of modules whose contents are not those of the module. */
+/* Whether all of an allocation is known, and none of it is a pointer into another one, or a map. */
+static int is_plain(const allocation_t *at) {
+  if (filled(at) < at->size) return 0;
+  for (size_t i = 0; i + 8 <= at->size; i += 8)
+    if (place(at->start + i, at->size - i, 1)) return 0;
+  return 1;
+}
+
+/* The variables of modules whose contents are not those of the module: unknown ones, and what the others hold. */
 static void write_variables(FILE *file) {
+  const allocation_t *at;
   const char *name;
   int count = 0;
-  for (unsigned next = 0; (name = changed_variable(&next));)
-    fprintf(file, count++ ? ", \"%s\"" : ", \"forgotten\": [\"%s\"", name);
-  if (count) fprintf(file, "]");
+  for (unsigned next = 0; (at = changed_variable(&next, &name));)
+    if (!is_plain(at)) fprintf(file, count++ ? ", \"%s\"" : ", \"forgotten\": [\"%s\"", name);
+  if (count) fprintf(file, "]"), count = 0;
+  for (unsigned next = 0; (at = changed_variable(&next, &name));)
+    if (is_plain(at)) {
+      fprintf(file, count++ ? ", \"%s\": {\"init\": " : ", \"variables\": {\"%s\": {\"init\": ", name);
+      write_contents(file, at->start, at->size);
+      fprintf(file, "}");
+    }
+  if (count) fprintf(file, "}");
 }
 
 /* A line of the record: what the host says of the launch, and the memory that it names, which may name more. */

@@ -38,13 +38,13 @@ kernel_t *kernel_of(const void *stub) {
 }
 
 /* The memory that stands for a variable of a module. */
-void *variable(const void *key, size_t size, const char *name) {
+void *variable(const void *key, size_t size, const char *name, int constant) {
   for (unsigned i = 0; i < declared; ++i)
     if (variables[i].key == key) return variables[i].memory;
   if (!name || declared == sizeof variables / sizeof *variables) return NULL;
   variables[declared].key = key, variables[declared].name = strdup(name), variables[declared].size = size;
   if (allocate(&variables[declared].memory, size, DEVICE)) return NULL;
-  if (size) allocation_at((uintptr_t)variables[declared].memory)->variable = 1;
+  if (size) allocation_at((uintptr_t)variables[declared].memory)->variable = constant ? CONSTANT : WRITABLE;
   return variables[declared++].memory;
 }
 
@@ -57,12 +57,13 @@ void *variable_named(const char *name, size_t *size) {
   return NULL;
 }
 
-/* The name of a variable whose contents are not those of its module, from number `*next` on; NULL behind the last. */
-const char *changed_variable(unsigned *next) {
+/* A variable whose contents are not those of its module, from number `*next` on, and its name; NULL behind the last. */
+const allocation_t *changed_variable(unsigned *next, const char **name) {
   while (*next < declared) {
     unsigned i = (*next)++;
     const allocation_t *at = allocation_at((uintptr_t)variables[i].memory);
-    if (at && is_changed(at)) return variables[i].name;
+    *name = variables[i].name;
+    if (at && is_changed(at)) return at;
   }
   return NULL;
 }

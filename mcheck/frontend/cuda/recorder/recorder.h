@@ -38,12 +38,13 @@ typedef struct { int id; int pad; union { char bytes[64]; dim3_t cluster; int fl
 /* --- memory.c: device memory ---------------------------------------------------------------------------------------- */
 
 enum { HOST = 1, DEVICE = 2, MANAGED = 3 }; /* cudaMemoryType */
+enum { WRITABLE = 1, CONSTANT = 2 };        /* variables: whether kernels can write them by their names */
 enum { MARKED = 1 << 14 };                  /* the front of an allocation: the bytes whose contents are followed */
 typedef struct {
   char *start;
   size_t size;
   int kind, foreign, gpu, graph, used; /* used: kernels may have written it */
-  int variable, changed;               /* of a module: whether more than its kernels, by its name, may have written it */
+  int variable, changed;               /* of a module; whether more than its kernels, by its name, may have written it */
   unsigned number, version, left;                /* left: the latest launch that may have written it */
   unsigned char *state;                          /* of each byte of the front */
   uint64_t digest;
@@ -90,10 +91,10 @@ module_t *add_module(const void *image);
 kernel_t *add_kernel(module_t *module, const void *stub, const char *name);
 kernel_t *kernel_of(const void *stub);
 int parameters(const kernel_t *kernel, parameters_t *found);
-void *variable(const void *key, size_t size, const char *name);
+void *variable(const void *key, size_t size, const char *name, int constant);
 void *variable_named(const char *name, size_t *size);
 size_t variable_size(const void *key);
-const char *changed_variable(unsigned *next);
+const allocation_t *changed_variable(unsigned *next, const char **name);
 
 /* --- launches.c: writing -------------------------------------------------------------------------------------------- */
 

@@ -18,12 +18,12 @@ API void __cudaRegisterFunction(void **handle, const char *stub, char *function,
   add_kernel((module_t *)handle, stub, name);
 }
 API void __cudaRegisterVar(void **handle, char *key, char *address, const char *name, int external, size_t size, int constant, int global) {
-  (void)handle, (void)address, (void)external, (void)constant, (void)global;
-  variable(key, size, name);
+  (void)handle, (void)address, (void)external, (void)global;
+  variable(key, size, name, constant);
 }
 API void __cudaRegisterManagedVar(void **handle, void **key, char *address, const char *name, int external, size_t size, int constant, int global) {
-  (void)handle, (void)address, (void)external, (void)constant, (void)global;
-  *key = variable(key, size, name);
+  (void)handle, (void)address, (void)external, (void)global;
+  *key = variable(key, size, name, constant);
   if (size && *key) allocation_at((uintptr_t)*key)->kind = MANAGED;
 }
 
@@ -302,10 +302,10 @@ API int cudaMemset2D(char *to, size_t pitch, int value, size_t width, size_t hei
   for (size_t row = 0; row < height; ++row) memset(touch(to + row * pitch, width), value, width);
   return 0;
 }
-API int cudaGetSymbolAddress(void **out, const void *key) { *out = variable(key, 0, NULL); return *out ? 0 : 13; /* cudaErrorInvalidSymbol */ }
+API int cudaGetSymbolAddress(void **out, const void *key) { *out = variable(key, 0, NULL, 0); return *out ? 0 : 13; /* cudaErrorInvalidSymbol */ }
 API int cudaGetSymbolSize(size_t *size, const void *key) { *size = variable_size(key); return *size ? 0 : 13; }
 API int cudaMemcpyToSymbol(const void *key, const void *from, size_t size, size_t offset, int kind) {
-  char *to = variable(key, 0, NULL);
+  char *to = variable(key, 0, NULL, 0);
   (void)kind;
   if (!to || offset + size > variable_size(key)) return 13;
   copy(to + offset, from, size);
@@ -316,7 +316,7 @@ API int cudaMemcpyToSymbolAsync(const void *key, const void *from, size_t size, 
   return cudaMemcpyToSymbol(key, from, size, offset, kind);
 }
 API int cudaMemcpyFromSymbol(void *to, const void *key, size_t size, size_t offset, int kind) {
-  const char *from = variable(key, 0, NULL);
+  const char *from = variable(key, 0, NULL, 0);
   (void)kind;
   if (!from || offset + size > variable_size(key)) return 13;
   copy(to, from + offset, size);
