@@ -76,8 +76,8 @@ def compose_recording(
         return None
     notes = []
     if len(kept) > MAX_LAUNCHES:
-        notes.append(f"the program makes {len(kept)} different launches, the first {MAX_LAUNCHES} are checked")
-        kept = kept[:MAX_LAUNCHES]
+        notes.append(f"the program makes {len(kept)} different launches, {MAX_LAUNCHES} of them are checked")
+        kept = _some_of_each(kept)
     streams = {(line["gpu"], line["stream"]) for line in kept}
     if len(streams) > len({gpu for gpu, _ in streams}):
         notes.append("the program launches in several streams: they are checked as one, in the order of the calls")
@@ -125,6 +125,20 @@ def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], int]:
             kept.append(line)
         before = text
     return kept, len(lines) - len(kept)
+
+
+def _some_of_each(lines: Sequence[Line]) -> list[Line]:
+    """So many launches as are checked, in their order: first one of each kernel and shape, then the earliest of those
+    that differ in parameters and contents. Where some may overlap with the one before, the earliest.
+    """
+    if any(line.get("programmatic") for line in lines):
+        return list(lines[:MAX_LAUNCHES])
+    first: dict[str, int] = {}
+    for k, line in enumerate(lines):
+        first.setdefault(json.dumps([line["entry"], line["grid"], line["block"], line.get("cluster")]), k)
+    earliest = set(first.values())
+    chosen = [*first.values(), *(k for k in range(len(lines)) if k not in earliest)][:MAX_LAUNCHES]
+    return [lines[k] for k in sorted(chosen)]
 
 
 def _memory(line: Line, number: int) -> Memory:

@@ -9,7 +9,7 @@ import pytest
 from mcheck.base.errors import InputError
 from mcheck.frontend.cuda.recording import compose_recording, read_lines
 from mcheck.frontend.ptx.known_contents import Contents
-from mcheck.frontend.ptx.launch_reader import from_object
+from mcheck.frontend.ptx.launch_reader import MAX_LAUNCHES, from_object
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.reader import parse_module
 
@@ -213,3 +213,14 @@ def test_mistakes_in_variables(given: object, said: str) -> None:
     with pytest.raises(InputError) as error:
         build_launches(module, from_object({"entry": "k", "grid": 1, "block": 32, "variables": given}))
     assert said in " ".join(map(str, (error.value, error.value.expected, error.value.hint)))
+
+
+@pytest.mark.parametrize("programmatic", [False, True])
+def test_of_many_launches_one_of_each_kernel_is_kept(programmatic: bool) -> None:
+    many = [line({"0": at(3)}, {"3": {"bytes": 4 * k}}, programmatic=programmatic) for k in range(1, MAX_LAUNCHES + 9)]
+    last = line({"0": at(3)}, {"3": {"bytes": 4}}, entry="l")
+    found = compose_recording([*many, last], MODULE.parameter_names)
+    assert found is not None
+    entries = [one["entry"] for one in found.document["launches"]]
+    assert entries == ["k"] * MAX_LAUNCHES if programmatic else ["k"] * (MAX_LAUNCHES - 1) + ["l"]
+    assert found.notes[0] == f"the program makes {len(many) + 1} different launches, {MAX_LAUNCHES} of them are checked"
