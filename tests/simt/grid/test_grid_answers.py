@@ -100,9 +100,9 @@ def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
 ANSWERS = {
     "counter": ("bounded", (3, 20)),
     "another way": ("proved", (20, 20)),  # the first cluster is a class, the others are one
-    "neighbour": ("RACE001", (2, 20)),
+    "neighbour": ("RACE001", (1, 20)),
     "sums that are read": ("bounded", (3, 20)),
-    "narrow sums": ("RACE001", (2, 20)),
+    "narrow sums": ("RACE001", (1, 20)),
     "too small": ("UB103", (1, 20)),
     "not followed": ("RACE001", (2, 20)),  # all reversed numbers are 0
     "shared": ("proved", (20, 20)),  # each is followed

@@ -53,8 +53,9 @@ from mcheck.simt.grid.footprints.grid_classes import (
     meeting_owners,
 )
 from mcheck.simt.grid.footprints.regions import Extent
+from mcheck.simt.grid.footprints.signalling import may_signal
 from mcheck.simt.grid.footprints.space import AXES, MAX_SYMBOLS, Slopes, Space
-from mcheck.simt.grid.footprints.watched_execution import GridWatch, cluster_space, may_signal
+from mcheck.simt.grid.footprints.watched_execution import GridWatch, cluster_space
 from mcheck.simt.grid.pairs.only_path import follow_only_path
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.parametric.affine import Slopes as Columns

@@ -61,7 +61,7 @@ class Footprint:
     """By form and place in the code, where accesses begin: arrays with a row per access, a column per dimension."""
     outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
     may_signal: bool = False
-    """Whether the code has instructions that may order accesses of different clusters."""
+    """Whether the code may order accesses of different clusters, or let one make some because of what others do."""
 
     def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
         """Add accesses by their beginnings."""

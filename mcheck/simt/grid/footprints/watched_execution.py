@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import Word, lane_function
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import operand_registers
-from mcheck.isa.kinds import COLLECTIVES, FENCES, GRID_DEPENDENCIES, MULTIMEM, PREFETCHES, REDUCTIONS, STORES, Kind
+from mcheck.isa.kinds import COLLECTIVES, GRID_DEPENDENCIES, PREFETCHES, Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -29,6 +29,7 @@ from mcheck.simt.grid.footprints.affine_forms import ALWAYS, NEVER, Conditions, 
 from mcheck.simt.grid.footprints.class_names import result_names
 from mcheck.simt.grid.footprints.coordinate_taint import COORDINATES, special_registers, tainted_rows
 from mcheck.simt.grid.footprints.recorded_accesses import AccessRecorder
+from mcheck.simt.grid.footprints.signalling import may_order
 from mcheck.simt.grid.footprints.space import MAX_SYMBOLS, Space
 from mcheck.simt.grid.footprints.state import Indices
 from mcheck.simt.instructions.barriers import SHUFFLES, shuffle_sources
@@ -41,10 +42,6 @@ IDLE = (PREFETCHES - {Kind.BULK_PREFETCH}) | GRID_DEPENDENCIES | {
     Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY,
 }  # fmt: skip
 """Instructions without effect on memory or control, whatever their operands."""
-SIGNALLING = MULTIMEM | {Kind.CALL, Kind.TRAP}
-"""They may signal to other clusters, whatever their operands."""
-HANDING_ON = frozenset(("acquire", "release", "acq_rel", "sc"))
-"""The orders of accesses that hand on what is before them, or take it over."""
 
 
 def cluster_space(launch: Launch) -> Space:
@@ -56,21 +53,6 @@ def cluster_space(launch: Launch) -> Space:
     return Space(
         tuple(-f for f in first), tuple(n - 1 - f for f, n in zip(first, counts, strict=True)), tuple(first)
     )  # fmt: skip
-
-
-def hands_on(statement: ptx.Statement) -> bool:
-    """Whether an instruction may hand on what is before it, or take over what was handed on: without one, signals order
-    nothing else (8.8).
-    """
-    return statement.kind in FENCES | SIGNALLING or not HANDING_ON.isdisjoint(statement.opcode.orders)
-
-
-def may_signal(statement: ptx.Statement) -> bool:
-    """Whether an instruction may signal to other clusters."""
-    kind, outside = statement.kind, statement.opcode.space != "shared"
-    if kind is Kind.LOAD or kind in STORES:
-        return outside and statement.opcode.is_strong
-    return kind in SIGNALLING or (outside and (kind is Kind.ATOMIC or kind in REDUCTIONS))
 
 
 def grid_watch(launch: Launch) -> GridWatch | None:
@@ -92,8 +74,7 @@ class GridWatch(AccessRecorder):
         self.begin(compiler)
         self.tainted = tainted_rows(compiler.module, compiler.code, self.varying(compiler))
         out = list(steps)
-        code = [statement for _, statement, _ in statements(compiler)]
-        self.footprint.may_signal = any(map(may_signal, code)) and any(map(hands_on, code))
+        self.footprint.may_signal = may_order(compiler)
         for at, statement, unit in statements(compiler):
             before = None if find_fault(statement) is not None else self._before(unit, statement, at)
             guard = self._guard(unit, statement)
