@@ -20,6 +20,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.simt.grid.looks.looking_clusters import WAITS_FOR_LATER
 from tests.fuzz.judged_answers import compare_judged, judged
 from tests.fuzz.pair_answers import follow_pair, say_why
 
@@ -57,6 +58,28 @@ class Plan:
     """Whether CTAs draw their numbers; else those are their coordinates."""
     patient: int | None = None
     """A tile of which the CTA waits for ``WHOLE`` wherever others wait."""
+    special: tuple[str, int] | None = None
+    """What one tile does otherwise (``SPECIAL_TILES``), or all at some words (``SPECIAL_LOOKS``), and which."""
+
+    def at_tile(self, name: str, tile: int) -> bool:
+        """Whether a tile does something otherwise."""
+        return self.special == (name, tile)
+
+    def at_look(self, name: str, tile: int, look: int) -> bool:
+        """Whether a tile does something otherwise at a word."""
+        if self.special is None or self.special[0] != name:
+            return False
+        return look == self.special[1] if name in SPECIAL_WORDS else tile - look >= self.special[1]
+
+
+SPECIAL_TILES = ("silent", "quiet", "again", "ahead", "weak")
+"""A tile stores nothing at the end, or before it looks; it stores ``first`` again at last; it begins to look two tiles
+later; its stores are weak.
+"""
+SPECIAL_WORDS = ("skips", "waits")
+"""At a word all step twice as far, or wait for ``WHOLE``."""
+SPECIAL_LOOKS = (*SPECIAL_WORDS, "patient", "stubborn", "hurries")
+"""At words so far away all wait for ``WHOLE``, or do not stop, or do not wait."""
 
 
 def generate(rng: random.Random) -> Plan:
@@ -70,7 +93,8 @@ def generate(rng: random.Random) -> Plan:
     }  # fmt: skip
     chosen = rng.sample(sorted(odd), rng.randint(0, 3))
     given = {name: rng.choice(odd[name]) for name in chosen}
-    return Plan(ctas=rng.randint(2, 4), **given)  # type: ignore[arg-type]
+    special = (rng.choice((*SPECIAL_TILES, *SPECIAL_LOOKS)), rng.randint(0, 3)) if rng.random() < 0.5 else None
+    return Plan(ctas=rng.randint(2, 5 if special else 4), special=special, **given)  # type: ignore[arg-type]
 
 
 # --- the module -------------------------------------------------------------------------------------------------------
@@ -82,13 +106,27 @@ def write(plan: Plan) -> str:
     load = "ld.weak" if plan.load == "weak" else f"ld.{plan.load}"
     numbers = count()
 
+    special, which = plan.special or ("", 0)
+    lanes = dict.fromkeys(SPECIAL_TILES, f"  setp.eq.u32 %s, %tile, {which};\n")
+    lanes |= dict.fromkeys(SPECIAL_WORDS, f"  setp.eq.s32 %s, %look, {which};\n")
+    far = f"  sub.s32 %away, %tile, %look;\n  setp.ge.s32 %s, %away, {which};\n"
+
+    def only(name: str, *, text: str, other: str = "") -> str:
+        """Code for where something is done otherwise, and for elsewhere, which does not depend on that."""
+        if special != name:
+            return other
+        one, end = next(numbers), next(numbers)
+        test = lanes.get(name, far)
+        return f"{test}  @!%s bra L{one}_usual;\n{text}  bra L{end}_met;\nL{one}_usual:\n{other}L{end}_met:\n"
+
     def publish(status: int | None) -> str:
         if status is None:
             return ""
         text = f"  mov.b64 %word, {{%sum, {status}}};\n"
         if plan.knows_zero:
             text += f"  mov.b64 %other, {{%sum, {WHOLE}}};\n  selp.b64 %word, %other, %word, %zero;\n"
-        return text + f"  {store}.global.u64 [%mine], %word;\n"
+        usual = f"  {store}.global.u64 [%mine], %word;\n"
+        return text + only("weak", text="  st.weak.global.u64 [%mine], %word;\n", other=usual)
 
     at = next(numbers)
     wait = {
@@ -98,7 +136,13 @@ def write(plan: Plan) -> str:
     if plan.patient is not None and plan.waits != "never":
         wait += f"  setp.eq.u32 %p, %tile, {plan.patient};\n  setp.ne.and.u32 %p, %status, {WHOLE}, %p;\n"
         wait += f"  @%p bra L{at}_look;\n"
+    whole = f"  setp.ne.u32 %p, %status, {WHOLE};\n  @%p bra L{at}_look;\n"
+    if plan.waits != "never":
+        wait = only("waits", text=whole, other=only("patient", text=whole, other=only("hurries", text="", other=wait)))
     stop = "" if plan.stops is None else f"  setp.eq.u32 %p, %status, {plan.stops};\n  @%p bra L{at}_stopped;\n"
+    stop = only("stubborn", text="", other=stop)
+    step = f"  add.s32 %look, %look, {plan.step};\n"
+    step += only("skips", text=step)
     tile = f"  sub.u32 %tile, {plan.ctas - 1}, %tile;\n" if plan.reverse else ""
     number = "  atom.global.add.u32 %tile, [%ticket], 1;\n" if plan.tickets else "  mov.u32 %tile, %ctaid.x;\n"
     result = "" if plan.shares else "  mul.wide.u32 %off, %tile, 4;\n  add.u64 %out, %out, %off;\n"
@@ -109,8 +153,8 @@ def write(plan: Plan) -> str:
 .address_size 64
 .visible .entry scan(.param .u64 in, .param .u64 out, .param .u64 states, .param .u64 ticket)
 {{
-  .reg .pred %p, %zero;
-  .reg .b32 %tile, %sum, %value, %status, %look;
+  .reg .pred %p, %zero, %s;
+  .reg .b32 %tile, %sum, %value, %status, %look, %away;
   .reg .b64 %in, %out, %states, %ticket, %off, %mine, %word, %other, %there;
   ld.param.u64 %in, [in];
   ld.param.u64 %out, [out];
@@ -122,8 +166,8 @@ def write(plan: Plan) -> str:
   mul.wide.u32 %off, %tile, 8;
   add.u64 %mine, %states, %off;
   setp.eq.u32 %zero, %tile, 0;
-{publish(last if plan.early else plan.first)}  add.s32 %look, %tile, {plan.start};
-L{at}_next:
+{only("quiet", text="", other=publish(last if plan.early else plan.first))}  add.s32 %look, %tile, {plan.start};
+{only("ahead", text="  add.s32 %look, %look, 2;" + chr(10))}L{at}_next:
   setp.lt.s32 %p, %look, 0;
   @%p bra L{at}_done;
   setp.ge.s32 %p, %look, {plan.ctas};
@@ -134,13 +178,12 @@ L{at}_look:
   {load}.global.u64 %other, [%there];
   mov.b64 {{%value, %status}}, %other;
 {wait}  add.u32 %sum, %sum, %value;
-{stop}  add.s32 %look, %look, {plan.step};
-  bra L{at}_next;
+{stop}{step}  bra L{at}_next;
 L{at}_done:
 {unless}L{at}_stopped:
 {result}  st.global.u32 [%out], %sum;
 L{at}_end:
-{"" if plan.early else publish(plan.last)}  ret;
+{"" if plan.early else only("silent", text="", other=publish(plan.last))}{only("again", text=publish(plan.first))}  ret;
 }}
 """
 
@@ -170,7 +213,7 @@ State = tuple[tuple[Cta, ...], tuple[int, ...]]
 def judge(plan: Plan) -> str:
     """``fine``, or what is wrong: by all interleavings of the CTAs that have begun."""
     for begun in range(1, plan.ctas + 1):
-        first: State = tuple(("first", _tile(plan, k) + plan.start, False) for k in range(begun)), (0,) * plan.ctas
+        first: State = tuple(("first", _start(plan, _tile(plan, k)), False) for k in range(begun)), (0,) * plan.ctas
         todo, nexts = [first], dict[State, list[State]]()
         while todo:
             state = todo.pop()
@@ -192,6 +235,10 @@ def _tile(plan: Plan, ticket: int) -> int:
     return plan.ctas - 1 - ticket if plan.reverse else ticket
 
 
+def _start(plan: Plan, tile: int) -> int:
+    return tile + plan.start + 2 * plan.at_tile("ahead", tile)
+
+
 def _races(plan: Plan, state: State) -> bool:
     """Whether a CTA looks at a word that another one has stored to in a way that is a race, or two have stored their
     results to one place. Every race shows so in some order.
@@ -199,9 +246,10 @@ def _races(plan: Plan, state: State) -> bool:
     ctas, words = state
     narrow = "weak" in (plan.store, plan.load) or "cta" in plan.store + plan.load
     for ticket, (what, look, _) in enumerate(ctas):
-        if narrow and what == "look" and look != _tile(plan, ticket) and words[look]:
+        weak = narrow or (what == "look" and plan.at_tile("weak", look))
+        if weak and what == "look" and look != _tile(plan, ticket) and words[look]:
             return True
-    after = [what in ("last", "ended") and (stopped or not plan.decides) for what, _, stopped in ctas]
+    after = [what in ("last", "again", "ended") and (stopped or not plan.decides) for what, _, stopped in ctas]
     return plan.shares and sum(after) > 1
 
 
@@ -216,29 +264,45 @@ def _move(plan: Plan, state: State, ticket: int) -> State:
             stored[tile] = WHOLE if plan.knows_zero and tile == 0 else status
 
     if what == "first":
-        publish((plan.first if plan.last is None else plan.last) if plan.early else plan.first)
+        if not plan.at_tile("quiet", tile):
+            publish((plan.first if plan.last is None else plan.last) if plan.early else plan.first)
         what = "next"
     elif what == "next":
         what = "look" if 0 <= look < plan.ctas else "result"
     elif what == "look":
         status = words[look]
         waits = "whole" if tile == plan.patient and plan.waits == "any" else plan.waits
+        if plan.waits != "never":
+            if plan.at_look("waits", tile, look) or plan.at_look("patient", tile, look):
+                waits = "whole"
+            elif plan.at_look("hurries", tile, look):
+                waits = "never"
         again = {"any": status == 0, "whole": status != WHOLE, "never": False}[waits]
         if not again:
-            stopped = plan.stops is not None and status == plan.stops
-            what, look = ("result", look) if stopped else ("next", look + plan.step)
+            stops = not plan.at_look("stubborn", tile, look)
+            stopped = stops and plan.stops is not None and status == plan.stops
+            step = plan.step * (2 if plan.at_look("skips", tile, look) else 1)
+            what, look = ("result", look) if stopped else ("next", look + step)
     elif what == "result":
         what = "last"
-    else:
-        if not plan.early:
+    elif what == "last":
+        if not plan.early and not plan.at_tile("silent", tile):
             publish(plan.last)
+        what = "again" if plan.at_tile("again", tile) else "ended"
+    else:
+        publish(plan.first)
         what = "ended"
     return (*ctas[:ticket], (what, look, stopped), *ctas[ticket + 1 :]), tuple(stored)
 
 
+def is_wrong(found: str, right: str) -> bool:
+    """Whether an answer says of a scan that it is right, or gets stuck, which is not so."""
+    return right != "fine" if found == "proved" else found == WAITS_FOR_LATER and right == "fine"
+
+
 def main() -> int:
     """Compare the answers about random plans."""
-    return compare_judged(__doc__, partial(judged, generate, answer, judge))
+    return compare_judged(__doc__, partial(judged, generate, answer, judge), is_wrong)
 
 
 if __name__ == "__main__":
