@@ -295,9 +295,9 @@ def _change_contents(b: _Builder) -> None:
     """Give memory the contents that launches say it has."""
     for at, changed in b.changed.items():
         data, sure = changed.apply(*b.contents.pop(at, (b"", b"")))
-        if all(sure):
+        if all(sure) or changed.forgotten == 0:  # nothing of what the module says is left
             b.tables.pop(at, None)
-        else:
+        if not all(sure):
             b.contents[at] = data, sure
         held = tuple((part.start(), data[part.start() : part.end()]) for part in re.finditer(rb"\0+", sure))
         for k, (item, place) in enumerate(b.objects):

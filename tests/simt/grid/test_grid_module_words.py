@@ -134,6 +134,7 @@ def test_a_variable_holds_what_the_launch_gives(held: str, proved: bool) -> None
     """Counted from one, the last CTA but one goes on."""
     found = answer_launches(RESET, 1, variables={"counter": {"init": {"hex": held}}})
     assert (found.verdict == "proved", {f.code for f in found.findings}) == (proved, set() if proved else {"RACE001"})
+    assert not any("initialisers" in said for said in found.assumptions), "the launch says what it holds"
 
 
 IDLE = """.visible .entry other() .reqntid 1, 1, 1 { ret; }
