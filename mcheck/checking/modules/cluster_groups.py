@@ -28,7 +28,7 @@ from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
 from mcheck.checking.modules.pairs.signalled_grid import answer_signalled
-from mcheck.checking.modules.residency import never_ended, never_ending, waits_for_later, with_residency
+from mcheck.checking.modules.residency import never_ended, never_ending, waits_for_absent, with_residency
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Extent, Launch
@@ -168,7 +168,7 @@ class _Groups:
                 self.module, self.launch, self.follow, self.question, self.limit, only_choices=only_choices
             )
         except StuckFound as found:
-            stuck = waits_for_later(found.waits, self.question.profile)
+            stuck = waits_for_absent(found.waits, self.question.profile)
             return add_verdict(replace(self.first.answer, findings=(*self.first.answer.findings, stuck)))
 
     def _follow_groups(self, share: Limit, *, late: bool) -> Answer:

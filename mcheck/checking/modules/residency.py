@@ -165,12 +165,12 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     )  # fmt: skip
 
 
-def waits_for_later(waits: Access, profile: str) -> Finding:
-    """The finding for a thread that waits for a word which only a cluster that begins later writes."""
+def waits_for_absent(waits: Access, profile: str) -> Finding:
+    """The finding for a thread that waits for a word which only a cluster that need not have begun writes."""
     entry = catalogue.get(NOT_RESIDENT)
     message = (
-        f"{waits.thread} waits for {waits.object} until a later CTA writes it, but if each begins only when the one "
-        "before has ended, no other CTA begins before this wait ends"
+        f"{waits.thread} waits for {waits.object} until another CTA writes it, but none that does need begin before "
+        "this wait ends"
     )
     return Finding(
         code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), said=(message,), accesses=(waits,),
