@@ -16,6 +16,7 @@ from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 from mcheck.ir.ops import Op
 
 T = TypeVar("T", bound=Op)
+Given = TypeVar("Given")
 Fold = Callable[[Expr], Expr]
 
 _EXPR_FIELDS: dict[type, tuple[str, ...]] = {}
@@ -116,6 +117,26 @@ def fold_expression(expr: Expr, lookup: Callable[[Name | Special], Expr]) -> Exp
             if isinstance(left, Const) and isinstance(right, Const):
                 return Const(checked_binary(expr.op, left.value, right.value))
             return Binary(expr.op, left, right)
+
+
+def compile_expression(
+    expr: Expr, lookup: Callable[[Name | Special], Callable[[Given], int]]
+) -> Callable[[Given], int]:  # fmt: skip
+    """An expression as a function of what ``lookup`` reads names and special registers from. It raises ``Undefined``
+    where it has no value, and so does this for an expression that depends on registers or lanes.
+    """
+    match expr:
+        case Const(value):
+            return lambda _: value
+        case Name() | Special():
+            return lookup(expr)
+        case Unary(op, operand):
+            inner = compile_expression(operand, lookup)
+            return lambda given: apply_unary(op, inner(given))
+        case Binary(op, left, right):
+            one, other = compile_expression(left, lookup), compile_expression(right, lookup)
+            return lambda given: checked_binary(op, one(given), other(given))
+    raise Undefined(f"{expr} depends on more than names")
 
 
 class Undefined(ArithmeticError):

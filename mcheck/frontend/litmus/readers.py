@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mcheck.ir.expr import Binary, Const, Expr, Name, Unary, apply_unary
-from mcheck.ir.resolve import checked_binary
+from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
+from mcheck.ir.resolve import compile_expression
 
 Values = Mapping[str, Expr]
 Reader = Callable[[Values], int | None]
@@ -19,7 +19,7 @@ Reader = Callable[[Values], int | None]
 def find_readers(exprs: Iterable[Expr], is_object: Callable[[str], bool]) -> tuple[Reader, ...]:
     """The functions whose values distinguish the resolved forms of a statement, apart from its thread."""
     parts = dict.fromkeys(part for expr in exprs for part in _parts(expr, is_object))
-    return tuple(_bare(x.name) if isinstance(x, Name) else _reader(x) for x in parts)
+    return tuple(_bare(x.name) if isinstance(x, Name) else compile_expression(x, _value_of) for x in parts)
 
 
 def _parts(expr: Expr, is_object: Callable[[str], bool]) -> Iterator[Expr]:
@@ -63,19 +63,8 @@ def _bare(name: str) -> Reader:
     return read
 
 
-def _reader(expr: Expr) -> Callable[[Values], int]:
-    match expr:
-        case Const(value):
-            return lambda _: value
-        case Name(name):
-            return lambda values: _number(values[name])
-        case Unary(op, operand):
-            inner = _reader(operand)
-            return lambda values: apply_unary(op, inner(values))
-        case Binary(op, left, right):
-            one, other = _reader(left), _reader(right)
-            return lambda values: checked_binary(op, one(values), other(values))
-    raise TypeError(expr)
+def _value_of(name: Name | Special) -> Callable[[Values], int]:
+    return lambda values: _number(values[name.name])
 
 
 def _number(value: Expr) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.parametric.quasi_affine import QuasiAffine
-from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary, apply_unary
+from mcheck.ir.expr import Expr, Name, Special
 from mcheck.ir.loop_unrolling import Aperiodic
-from mcheck.ir.resolve import Undefined, checked_binary, fold_expression
+from mcheck.ir.resolve import Undefined, compile_expression, fold_expression
 
 ITERATION = Special("iteration")
 """The number of the iteration, in expressions that depend on nothing else."""
@@ -51,25 +51,15 @@ def find_first_change(term: Expr, first: int) -> tuple[int, int] | None:
     if it has no value.
     """
     try:
-        value = _compile(term)
+        value = compile_expression(term, _iteration)
         given = value(first)
         return given, next((k for k in range(first + 1, MOST) if value(k) != given), MOST)
     except Undefined:
         return None
 
 
-def _compile(term: Expr) -> Callable[[int], int]:
-    """The function of the iteration that a term is; raises ``Undefined``."""
-    match term:
-        case Const(number):
-            return lambda _: number
-        case Special():
-            return lambda k: k
-        case Unary(op, operand):
-            inner = _compile(operand)
-            return lambda k: apply_unary(op, inner(k))
-        case Binary(op, left, right):
-            a, b = _compile(left), _compile(right)
-            return lambda k: checked_binary(op, a(k), b(k))
-        case Name() | Reg() | Lanes():
-            raise Undefined(f"{term} is no number")
+def _iteration(name: Name | Special) -> Callable[[int], int]:
+    """The iteration, which is all that a term depends on."""
+    if name != ITERATION:
+        raise Undefined(f"{name} is not the iteration")
+    return lambda k: k
