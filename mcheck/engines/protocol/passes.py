@@ -92,6 +92,11 @@ class Pass(StrEnum):
         "mcheck.effects.unwritten_objects",
         "Reads of an object that nothing writes conflict with no access, so they have no events.",
     )
+    UNSHARED_ACCESSES = (
+        "unshared-accesses",
+        _ENGINE + "analysis.unshared_accesses",
+        "Plain accesses to bytes that one thread alone touches conflict with no access, so they have no events.",
+    )
     SPIN_LOOPS = (
         "spin-loops",
         _ENGINE + "analysis.polling",

@@ -109,6 +109,12 @@ def states(program: Program, passes: Passes) -> object:
     return (given.verdict, {o.state for o in given.outcomes}) if given.complete else None
 
 
+OWN_ELEMENTS = """PTX own-elements
+{ .global .u32 d[4]; .shared .u32 s; }
+a@cta 0, warp 0, lane 0 { st.global.u32 [d], 1; st.shared.u32 [s], 1; bar.sync 0; st.global.u32 [d+4], 1; }
+b@cta 0, warp 1, lane 0 { st.global.u32 [d+8], 1; bar.sync 0; ld.shared.u32 r0, [s]; st.global.u32 [d+8], r0; }
+"""
+
 KERNELS = {
     Pass.LANE_GROUPS: (ring(3, 2, 1), ring(2, 2, 1).replace(FENCE, "")),
     Pass.REPRESENTATIVE_LANES: (ring(3, 2, 1), ring(3, 2, 1).replace(FENCE, "")),
@@ -132,6 +138,11 @@ KERNELS = {
         ),
     ),
     Pass.UNWRITTEN_OBJECTS: (ring(3, 2, 1), text_of("bytes-behind-the-init-that-renews")),
+    Pass.UNSHARED_ACCESSES: (
+        OWN_ELEMENTS,
+        OWN_ELEMENTS.replace("bar.sync 0; ", ""),
+        OWN_ELEMENTS.replace("[d+8], 1", "[d+4], 1"),
+    ),
     Pass.SPIN_LOOPS: (text_of("strong-read-in-a-round-in-vain"), text_of("round-in-vain-around-a-wait")),
     Pass.REDUNDANT_POLLS: (
         """PTX poll-before-a-wait

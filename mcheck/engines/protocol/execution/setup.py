@@ -34,6 +34,7 @@ from mcheck.engines.protocol.analysis.slicing import (
     needed_objects,
     needed_registers,
 )
+from mcheck.engines.protocol.analysis.unshared_accesses import find_unshared_accesses
 from mcheck.engines.protocol.incremental.history import Histories
 from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
@@ -194,6 +195,8 @@ class Setup:
     """The addresses of the objects that nothing writes."""
     unrecorded_objects: frozenset[int] = frozenset()
     """Those of them whose reads need no events."""
+    unshared_accesses: frozenset[int] = frozenset()
+    """The loads and stores, by identity, that need no events, because one thread alone touches their bytes."""
     tensor_maps: tuple[tuple[int, int], ...] = ()
     """The ranges of tensor maps, or of the objects that hold them."""
     ignores_copied_data: bool = False
@@ -389,6 +392,8 @@ def prepare(
     if setup.reads_conflict or Pass.UNWRITTEN_OBJECTS not in passes:
         setup.unwritten_objects = frozenset()  # its reads may conflict as well
     setup.unrecorded_objects = without_earlier_writes(program, setup.unwritten_objects)
+    if Pass.UNSHARED_ACCESSES in passes and observed_registers is None and program.parameter is None:
+        setup.unshared_accesses = find_unshared_accesses(program) if previous is None else previous.unshared_accesses
     setup.delayed_waits = (
         find_delayed_waits(program, setup.sliced_registers) if previous is None else previous.delayed_waits
     )

@@ -181,7 +181,7 @@ def _enter_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -
     found = find_combined_access(m, agent, op)
     if found is None:
         return False
-    if reads_unwritten(m, agent, found.event):
+    if id(op) in m.setup.unshared_accesses or reads_unwritten(m, agent, found.event):
         return True
     record = make_record(m, agent, found.event, found.bytes.lanes)
     enter_accesses(
