@@ -25,6 +25,8 @@ MOST_NAMES: Final = 3
 """The maximum number of parameters that memory is named after."""
 _UNNAMED: Final = re.compile(r"_param_\d+$")
 """A parameter as the compiler numbers it."""
+_OF_LIBRARIES: Final = re.compile(r"cu(?!da)[a-z]|nccl")
+"""How functions of libraries of kernels begin (cuBLAS), unlike those of the runtime (``cuda``) and the driver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,12 @@ def compose_recording(
     if len({gpu for gpu, _ in streams}) > 1:
         notes.append("the program launches on several GPUs: their launches are taken as concurrent")
     missing = dict.fromkeys(name for line in kept for name in line.get("missing", ()))
-    if missing:
-        notes.append(f"the recorder lacks {', '.join(missing)}: parameters that depend on it may be wrong")
+    called = [name for name in missing if _OF_LIBRARIES.match(name)]
+    if called:
+        notes.append(f"kernels of libraries are not checked, and what they compute is unknown: {', '.join(called)}")
+    lacking = [name for name in missing if name not in called]
+    if lacking:
+        notes.append(f"the recorder lacks {', '.join(lacking)}: parameters that depend on it may be wrong")
     document = _Document(kept, kernels).whole() | ({"notes": notes} if notes else {})
     return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
 

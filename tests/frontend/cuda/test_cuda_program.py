@@ -109,6 +109,54 @@ def test_a_static_runtime_is_replaced(tmp_path: Path, cache: Path) -> None:
     assert (name.startswith("module-"), text) == (True, MODULE)
 
 
+LIBRARY = """
+#include <stdlib.h>
+int cublasCreate_v2(void **handle) { return 1; }
+int cublasSgemm_v2(void *handle) { abort(); }
+int cublasIsamax_v2(void *handle, int *result) { abort(); }
+int cublasLtMatmulAlgoGetHeuristic(void) { return 1; }
+"""
+
+
+@pytest.mark.daily(days=4, least=0)
+@pytest.mark.parametrize("linked", ["shared", "static"])
+def test_libraries_that_want_a_device_do_nothing_and_succeed(tmp_path: Path, cache: Path, linked: str) -> None:
+    """Programs that compare their results with those of cuBLAS do not end there, and what it writes is unknown."""
+    (tmp_path / "library.c").write_text(LIBRARY, encoding="utf-8")
+    shared = ["-shared", "-fPIC", "-Wl,-soname,libcublas.so"] if linked == "shared" else ["-c"]
+    built = tmp_path / ("libcublas.so" if linked == "shared" else "cublas.o")
+    subprocess.run(["cc", "-w", "-falign-functions=16", *shared, "-o", built, tmp_path / "library.c"], check=True)
+    main = """
+    start();
+    char *x; int n = 7, found = 0; void *handle = NULL;
+    void *arguments[3] = {&x, &x, &n};
+    if (cublasCreate_v2(&handle) || !handle) return 1;
+    if (cublasLtMatmulAlgoGetHeuristic(handle, NULL, NULL, NULL, NULL, NULL, NULL, 1, NULL, &found) || !found) return 2;
+    if (cudaMalloc(&x, 64)) return 3;
+    cudaMemset(x, 0, 8);
+    cudaLaunchKernel(&stub, grid, block, arguments, (size_t)64, NULL);
+    if (cublasSgemm_v2(handle) || cublasSgemm_v2(handle)) return 4;
+    cudaLaunchKernel(&stub, grid, block, arguments, (size_t)64, NULL);
+    return 0;
+    """
+    head = (
+        HEAD
+        + STUBS
+        + "\nint cublasCreate_v2(void **); int cublasSgemm_v2(void *); int cublasLtMatmulAlgoGetHeuristic();"
+    )
+    found = ran(tmp_path, cache, main, head, "-Wl,--no-as-needed", str(built), f"-Wl,-rpath,{tmp_path}")
+    assert found.status == 0, found.said
+    assert found.said.count("recorder: cublasSgemm_v2 is not recorded") == 1
+    before, after = (line["allocations"]["0"] for line in found.lines)
+    assert "init" in before
+    assert "init" not in after
+    recording = compose_recording(found.lines, {"scale": ("x", "y", "n")})
+    assert recording is not None
+    assert recording.notes == (
+        "kernels of libraries are not checked, and what they compute is unknown: cublasSgemm_v2",
+    )
+
+
 @pytest.mark.daily(days=3, least=0)
 def test_kernels_of_a_graph_are_recorded(tmp_path: Path, cache: Path) -> None:
     main = """

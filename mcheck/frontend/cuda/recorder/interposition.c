@@ -1,6 +1,8 @@
 /* A runtime that was linked statically is replaced in memory: its functions, which the symbol table of the program names,
- * jump to those of this library as soon as the program begins. Functions that this library lacks succeed and do nothing,
- * and say so once. A program without symbols (strip) keeps its runtime, which finds no device.
+ * jump to those of this library as soon as the program begins. So do the functions of CUDA's libraries (cuBLAS and others)
+ * that a program calls, linked either way: without a device they fail, and programs end there that only compare their
+ * results with those of a library. Functions that this library lacks succeed and do nothing, and say so once. A program
+ * without symbols (strip) keeps its static runtime, which finds no device.
  */
 #include "recorder.h"
 #include <dlfcn.h>
@@ -32,13 +34,21 @@ static void write_jump(unsigned char *at, const void *to) { (void)at, (void)to; 
 
 /* --- functions that are missing here -------------------------------------------------------------------------------- */
 
+/* Whether a function may write memory of the host: a copy, a question, or an operation on vectors that returns a number. */
+static int writes_host(const char *name) {
+  static const char *const PARTS[] = {"Memcpy", "Get", "dot", "nrm2", "asum", "amax", "amin", "rotg", "rotmg"};
+  for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; ++i)
+    if (strstr(name, PARTS[i])) return 1;
+  return 0;
+}
+
 enum { MISSING = 256 };
 static const char *missing[MISSING];
 static int absent(int which) {
   if (missing[which]) {
     fprintf(stderr, "recorder: %s is not recorded: it does nothing and succeeds\n", missing[which]);
     note_missing(missing[which]);
-    if (strstr(missing[which], "Memcpy")) distrust_program();
+    if (writes_host(missing[which])) distrust_program();
   }
   missing[which] = NULL;
   return forget_contents();
@@ -70,6 +80,16 @@ static int is_runtime(const char *name) {
   return !strncmp(name, "cuda", 4) && name[4] >= 'A' && name[4] <= 'Z';
 }
 
+/* Whether this is a function of one of CUDA's libraries of kernels, such as cublasSgemm_v2 and ncclAllReduce. */
+static int is_of_library(const char *name) {
+  static const char *const LIBRARIES[] = {"cublas", "cublasLt", "cudnn", "cufft", "curand", "cusolverDn", "cusparse", "nccl"};
+  for (size_t i = 0; i < sizeof LIBRARIES / sizeof *LIBRARIES; ++i) {
+    const size_t length = strlen(LIBRARIES[i]);
+    if (!strncmp(name, LIBRARIES[i], length) && name[length] >= 'A' && name[length] <= 'Z') return 1;
+  }
+  return 0;
+}
+
 static void *own(const char *name) {
   static void *library;
   static int here;
@@ -88,16 +108,20 @@ static void replace_symbols(const char *image, const ElfW(Ehdr) *head, uintptr_t
   const ElfW(Shdr) *sections = (const void *)(image + head->e_shoff);
   int refused = 0;
   for (int i = 0; i < head->e_shnum; ++i) {
-    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    const int imports = sections[i].sh_type == SHT_DYNSYM;
+    if (!imports && sections[i].sh_type != SHT_SYMTAB) continue;
     const ElfW(Sym) *symbols = (const void *)(image + sections[i].sh_offset);
     const char *names = image + sections[sections[i].sh_link].sh_offset;
     for (size_t k = 0; k < sections[i].sh_size / sizeof *symbols; ++k) {
       const char *name = names + symbols[k].st_name;
       unsigned char *at = (unsigned char *)(base + symbols[k].st_value);
-      if (ELF64_ST_TYPE(symbols[k].st_info) != STT_FUNC || symbols[k].st_shndx == SHN_UNDEF || !is_runtime(name)) continue;
+      const int imported = symbols[k].st_shndx == SHN_UNDEF;
+      if (imported != imports || !(is_of_library(name) || (!imported && is_runtime(name)))) continue;
+      if (!imported && ELF64_ST_TYPE(symbols[k].st_info) != STT_FUNC) continue;
       const void *to = own(name);
+      if (imported && (to || !(at = dlsym(RTLD_DEFAULT, name)))) continue; /* this library comes first */
       /* A function of 16 bytes, or one that is aligned so, has room for the jump. */
-      if (symbols[k].st_size < JUMP && symbols[k].st_value % 16) continue;
+      if (symbols[k].st_size < JUMP && (uintptr_t)at % 16) continue;
       if (!writable(at)) { refused = 1; continue; }
       write_jump(at, to ? to : absent_function(name));
       __builtin___clear_cache((char *)at, (char *)at + JUMP);
