@@ -113,7 +113,7 @@ LIBRARY = """
 #include <stdlib.h>
 int cublasCreate_v2(void **handle) { return 1; }
 int cublasSgemm_v2(void *handle) { abort(); }
-int cublasIsamax_v2(void *handle, int *result) { abort(); }
+int cublasSetMathMode(void *handle, int mode) { abort(); }
 int cublasLtMatmulAlgoGetHeuristic(void) { return 1; }
 """
 
@@ -134,8 +134,9 @@ def test_libraries_that_want_a_device_do_nothing_and_succeed(tmp_path: Path, cac
     if (cublasLtMatmulAlgoGetHeuristic(handle, NULL, NULL, NULL, NULL, NULL, NULL, 1, NULL, &found) || !found) return 2;
     if (cudaMalloc(&x, 64)) return 3;
     cudaMemset(x, 0, 8);
+    if (cublasSetMathMode(handle, 1)) return 4;
     cudaLaunchKernel(&stub, grid, block, arguments, (size_t)64, NULL);
-    if (cublasSgemm_v2(handle) || cublasSgemm_v2(handle)) return 4;
+    if (cublasSgemm_v2(handle) || cublasSgemm_v2(handle)) return 5;
     cudaLaunchKernel(&stub, grid, block, arguments, (size_t)64, NULL);
     return 0;
     """
