@@ -1,4 +1,4 @@
-// How often two bugs of public kernels (docs/public-bugs.md) give wrong values on a chip:
+// How often three bugs of public kernels (docs/public-bugs.md) give wrong values on a chip:
 //   nvcc -O3 -std=c++17 -arch=sm_90 -o public_bugs hardware/public_bugs.cu && ./public_bugs 200
 // prints, for each variant, how many of so many results were wrong.
 #include <cuda/pipeline>
@@ -51,6 +51,41 @@ __global__ void last_block(float *parts, unsigned *count, float *total, float va
   total[t] = sum;
 }
 
+// A word for each warp holds its greatest, then its sum; a warp that is `slow` reads the former late. BARRIER: in between.
+template <int BARRIER>
+__global__ void __launch_bounds__(TILE) reused_partials(float *out, int slow) {
+  __shared__ float partial[TILE / 32];
+  const int t = threadIdx.x, warp = t / 32;
+  float greatest = 0, sum = 0;
+  if (t % 32 == 0) partial[warp] = float(blockIdx.x % 100 + warp);
+  __syncthreads();
+  if (slow && warp == int(blockIdx.x % 8)) __nanosleep(slow);
+  for (int k = 0; k < TILE / 32; ++k) greatest = fmaxf(greatest, partial[k]);
+  if (BARRIER) __syncthreads();
+  float of_warp = 1000;
+  for (int apart = 16; apart; apart /= 2) of_warp += __shfl_xor_sync(0xffffffff, of_warp, apart);
+  if (t % 32 == 0) partial[warp] = of_warp;
+  __syncthreads();
+  for (int k = 0; k < TILE / 32; ++k) sum += partial[k];
+  out[blockIdx.x * TILE + t] = sum + greatest;
+}
+
+template <int BARRIER> void words(int repeats, int slow) {
+  const int blocks = 528, warps = TILE / 32;
+  float *out;
+  cudaMalloc(&out, blocks * TILE * sizeof(float));
+  std::vector<float> found(blocks * TILE);
+  long wrong = 0, all = 0;
+  for (int r = 0; r < repeats; ++r) {
+    reused_partials<BARRIER><<<blocks, TILE>>>(out, slow);
+    cudaMemcpy(found.data(), out, found.size() * sizeof(float), cudaMemcpyDeviceToHost);
+    for (int i = 0; i < blocks * TILE; ++i) wrong += found[i] != 32000.0f * warps + float(i / TILE % 100 + warps - 1), ++all;
+  }
+  printf("words used again, %d barriers, delay %d ns: %ld of %ld results wrong (%s)\n", BARRIER, slow, wrong, all,
+         cudaGetErrorString(cudaGetLastError()));
+  cudaFree(out);
+}
+
 template <int AHEAD> void ring(int repeats, int slow) {
   const int blocks = 528;
   std::vector<float4> host(TILES * TILE);
@@ -95,5 +130,6 @@ template <int FENCES> void reduction(int repeats) {
 int main(int argc, char **argv) {
   const int repeats = argc > 1 ? atoi(argv[1]) : 20;
   for (int slow : {0, 2000}) ring<3>(repeats, slow), ring<4>(repeats, slow), ring<5>(repeats, slow);
+  for (int slow : {0, 2000}) words<0>(repeats, slow), words<1>(repeats, slow);
   reduction<0>(repeats), reduction<1>(repeats);
 }
