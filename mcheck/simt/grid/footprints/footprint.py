@@ -25,7 +25,9 @@ READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"
 DIM = 2
 """The index of the tensor's extents in the shape of a form."""
 COMPACT = 64
-"""Number of arrays of beginnings that are kept before duplicates are dropped."""
+"""Number of arrays of beginnings that are kept before duplicates are dropped, a power of two. Then they are dropped only
+where there may be as many of them as were kept the last time, so that what that costs is linear.
+"""
 
 
 @records.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,8 @@ class Footprint:
         """Add accesses by their beginnings."""
         found = self.beginnings.setdefault(form, {}).setdefault(span, [])
         found.append(starts)
-        if len(found) >= COMPACT:
+        count = len(found)
+        if count >= COMPACT and not count & count - 1 and sum(map(len, found[1:])) >= len(found[0]):
             found[:] = [np.unique(np.concatenate(found), axis=0)]
 
     def all_beginnings(self, form: Form) -> NDArray[np.int64]:
