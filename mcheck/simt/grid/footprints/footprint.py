@@ -25,8 +25,8 @@ READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"
 DIM = 2
 """The index of the tensor's extents in the shape of a form."""
 COMPACT = 64
-"""Number of arrays of beginnings that are kept before duplicates are dropped, a power of two. That is done where as many
-may have come as were kept the last time, so that what it costs is linear.
+"""Number of arrays of beginnings that are kept before duplicates are dropped, a power of two. That is done where as
+many may have come as were kept the last time, so that what it costs is linear.
 """
 
 
