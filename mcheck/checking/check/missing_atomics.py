@@ -14,7 +14,7 @@ from mcheck.base.phrase import Code, Site, Sites, Thing, say
 from mcheck.base.records import dataclass
 from mcheck.checking.check.unused_loads import executed_by
 from mcheck.findings.finding import Finding
-from mcheck.findings.fix import Advise, Fix, Insert, Meet
+from mcheck.findings.fix import Advise, Fix, Meet
 from mcheck.frontend.ptx.module import Function, Module, Register, Statement, operand_registers
 from mcheck.isa.kinds import Kind
 from mcheck.simt.trace_extraction import ClusterTrace
@@ -73,13 +73,9 @@ def _with_atomic(finding: Finding, updates: Iterable[Update]) -> Finding:
 
 
 def _is_general(finding: Finding) -> bool:
-    """Whether the fix is a barrier, or the remedy of the catalogue."""
+    """Whether the fix is the remedy of the catalogue; a barrier at a place is one that mends the race."""
     step = finding.fixes[0].steps[0] if finding.fixes else None
-    return (
-        isinstance(step, Meet)
-        or (isinstance(step, Advise) and step.general)
-        or (isinstance(step, Insert) and step.codes[0].startswith("bar."))
-    )
+    return isinstance(step, Meet) or (isinstance(step, Advise) and step.general)
 
 
 def _spans(finding: Finding) -> set[tuple[int, int]]:
