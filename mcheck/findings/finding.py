@@ -34,8 +34,8 @@ class Access:
     """An access of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: by an operation
     outside program order. ``strong``: it can race with another strong access of the same bytes only because of the
     scopes (8.7). ``source`` is the source location that the instruction was compiled from, followed by those of the
-    calls that it was inlined into. ``value`` says of a load in a module if its value is ``unused``, or only ``chosen``
-    or left by an instruction.
+    calls that it was inlined into. ``value`` says of a load in a module if its value is ``unused``, only ``chosen``
+    or left by an instruction, or ``left`` by this thread, while others store what they make of it.
     """
 
     thread: str
@@ -75,6 +75,11 @@ class Access:
     def place(self) -> str:
         """The bytes accessed, as text; empty for an instruction without an access."""
         return format_range(self.object, *self.bytes) if self.object else ""
+
+
+def _cta_of(thread: str) -> str:
+    """The CTA in the name of a thread, or what stands for it; empty if the name has none."""
+    return thread if thread.startswith("CTA ") else thread.partition("[")[0].rpartition(".")[0]
 
 
 def format_range(label: str, start: int, end: int) -> str:
@@ -136,6 +141,11 @@ class Finding:
         from mcheck.findings.fix_words import text_of
 
         return text_of(self.fixes)
+
+    @property
+    def between_ctas(self) -> bool:
+        """Whether threads of several CTAs take part."""
+        return len({_cta_of(access.thread) for access in self.accesses}) > 1
 
     @property
     def spec(self) -> Specification:

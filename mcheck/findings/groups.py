@@ -173,11 +173,13 @@ def _misses(finding: Finding, gap: frozenset[GapPlace]) -> bool:
     return not common_places(gap, frozenset(behind))
 
 
-def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, int, int]:
-    """The order inside a group: the strongest fix, the one with the least choice of its place, the shortest trace."""
+def _rank(finding: Finding, k: int) -> tuple[bool, bool, int, int, int, int, int]:
+    """The order inside a group: the strongest fix, which orders CTAs if any does, the one with the least choice of its
+    place, the shortest trace.
+    """
     left = next((step.leaves or 0 for step in insertions(finding.fixes)), 0)
     narrow = _distance(finding), len(finding.gap)
-    return _names_warp_barrier(finding), left, *narrow, len(finding.trace) or 1 << 30, k
+    return _names_warp_barrier(finding), not finding.between_ctas, left, *narrow, len(finding.trace) or 1 << 30, k
 
 
 def _distance(finding: Finding) -> int:

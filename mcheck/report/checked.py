@@ -25,6 +25,7 @@ from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.longer_limits import suggest_limits
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
+from mcheck.report.program_words import words_of_module
 from mcheck.report.reasons import to_json as reasons_to_json
 from mcheck.report.text import count
 
@@ -131,14 +132,14 @@ def describe(
     """The lines of an answer. ``width`` is the width of the terminal, if there is one; ``errors``: include an error,
     which is not shown elsewhere. The other options are those of ``TextReport``.
     """
-    word = headline(result)
-    yield (f"{word:<9}", HEADLINE_STYLES[word]), f" {result.path}{_beside(result)}"
+    word, say = headline(result), words_of_module(result.source, result.program)
+    yield (f"{word:<9}", HEADLINE_STYLES[word]), f" {result.path}{say(_beside(result))}"
     if result.status == "finding" and result.expected_kinds and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {describe_kinds(result.expected_kinds)}, found {', '.join(kinds)}",)
     if result.reason and (errors or result.verdict is not Verdict.ERROR):
         for reason in list_reasons(result.reason, result.problem):
-            yield (f"  {reason}",)
+            yield (f"  {say(reason)}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
     if stages := describe_filled_once(result):

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Aside, Code, OnlyIf, Part, Phrase, Site, Sites, Thing, plain
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.source_files import SourceText
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, CompiledLine, Finding
@@ -27,7 +27,8 @@ from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.fix_places import places_to_write
 from mcheck.report.language_words import Vocabulary, language_of, library_of
 from mcheck.report.lines import Line
-from mcheck.report.sentences import label, sentence, thing_name, value_use
+from mcheck.report.program_words import words_of_finding
+from mcheck.report.sentences import label, operation, sentence, thing_name, value_use
 from mcheck.report.source_text import Depth, depth_of, places_shown, primary_place
 from mcheck.report.trace import abridge_registers, format_trace
 
@@ -189,14 +190,21 @@ def tell(bug: Bug, texts: SourceText) -> Told:
     if len(marks) < len(told.marks()) and bug.consequences and bug.stands_for:
         notes = tuple(_notes(bug, told, in_one=True))
         marks = told.marks(MOST_LINES - 1 - len(notes))
-    return Told(sentence=told.sentence(), primary=told.primary, marks=tuple(marks), notes=notes, origin=told.origin)
+    say = words_of_finding(found, texts)
+    return Told(
+        sentence=say(told.sentence()),
+        primary=told.primary,
+        marks=tuple(replace(mark, label=say(mark.label)) for mark in marks),
+        notes=tuple((word, say(text)) for word, text in notes),
+        origin=told.origin,
+    )
 
 
 def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:
     """The place and the sentence of a finding, for a report of one line."""
     shown = places_shown(finding, texts)
     told = _Lines(finding, texts, shown)
-    return told.primary, told.sentence()
+    return told.primary, words_of_finding(finding, texts)(told.sentence())
 
 
 def _notes(bug: Bug, told: _Lines, *, in_one: bool = False) -> Iterator[tuple[str, str]]:
@@ -307,6 +315,16 @@ class _Lines:
         here = self.primary is not None and place.path == self.primary.path
         return f"{word}{place.line}" if here else f"{self._texts.name(place.path)}:{place.line}"
 
+    def _access_at(self, site: Site) -> str:
+        """Which access of its source line a place is, if both are on that: ``the read of``."""
+        ends = self._finding.accesses
+        same = len({(span.path, span.line) for span in self._shown if span is not None}) == 1
+        does = [operation(access).partition(" ")[2] or access.access for access in ends]
+        if len(ends) != 2 or not same or does[0] == does[1] or site.line in self._written:
+            return ""
+        found = [what for access, what in zip(ends, does, strict=True) if access.line == site.line]
+        return f"the {found[0]} of " if len(found) == 1 else ""
+
     def sentence(self) -> str:
         """What is wrong, each clause once: copies of one line of the source differ in their registers alone."""
         kept: dict[str, str] = {}
@@ -319,9 +337,8 @@ class _Lines:
 
     def fix(self) -> str:
         """The fixes without details of the execution, in the words of the language as well."""
-        ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
         language = language_of(self._finding, self._texts)
-        words = Vocabulary(language, library_of(self._finding), one_cta=len(ctas) < 2)
+        words = Vocabulary(language, library_of(self._finding), one_cta=not self._finding.between_ctas)
         said = (each for fix in self._finding.fixes for each in tell_fix(fix))
         kept: list[str] = []
         size = 0
@@ -334,12 +351,14 @@ class _Lines:
 
     def render(self, phrase: Phrase, words: Vocabulary | None = None, *, fix: bool = False) -> str:
         """The phrase, perhaps of a ``fix``, in terms of the source and, with ``words``, of its language."""
-        return "".join(self._part(part, words, fix=fix) for part in phrase)
+        before = ("", *phrase[:-1])
+        return "".join(self._part(part, words, behind, fix=fix) for behind, part in zip(before, phrase, strict=True))
 
-    def _part(self, part: Part, words: Vocabulary | None, *, fix: bool) -> str:
+    def _part(self, part: Part, words: Vocabulary | None, behind: Part, *, fix: bool) -> str:
         match part:
-            case Site():
-                return self._name_several([part.line], fix=fix) if self._compiled else plain((part,))
+            case Site() if self._compiled:
+                told = isinstance(behind, str) and behind.endswith("at ")
+                return ("" if told or not fix else self._access_at(part)) + self._name_several([part.line], fix=fix)
             case Sites() if self._compiled:
                 return self._name_several([site.line for site in part.sites], part.last, fix=fix)
             case Thing():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
@@ -43,6 +44,7 @@ class Word:
     groups: str = ""
 
 
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.MULTILINE)
 _GROUP = r"(?P<n>\d+)"
 WORDS = (
     Word(
@@ -155,6 +157,23 @@ WORDS = (
     ),
     Word(ptx=r"st\.relaxed\.gpu", cuda="atomicExch()", triton="tl.atomic_xchg(…, sem='relaxed')"),
     Word(ptx=r"st\.relaxed\.sys", cuda="atomicExch_system()", triton="tl.atomic_xchg(…, sem='relaxed', scope='sys')"),
+    *(
+        Word(
+            ptx=rf"atom\.relaxed\.\S*\b{ptx}\b(?:\.\w+)*",
+            cuda=f"atomic{cuda}()",
+            gluon=f"gl.atomic_{ptx}()",
+            triton=f"tl.atomic_{ptx}()",
+        )
+        for ptx, cuda in (
+            ("add", "Add"),
+            ("min", "Min"),
+            ("max", "Max"),
+            ("and", "And"),
+            ("or", "Or"),
+            ("xor", "Xor"),
+            ("cas", "CAS"),
+        )
+    ),
     Word(
         ptx=rf"wgmma\.wait_group(?:\.sync\.aligned)? {_GROUP}",
         cutlass="cute::warpgroup_wait<{n}>()",
@@ -195,7 +214,15 @@ WORDS = (
 
 def language_of(finding: Finding, texts: SourceText) -> str:
     """The language that a finding's module was compiled from, as a field of ``Word``; empty if it is not known."""
-    paths = dict.fromkeys(span.path for access in finding.accesses for span in reversed(access.source))
+    return _language(dict.fromkeys(span.path for access in finding.accesses for span in reversed(access.source)), texts)
+
+
+def language_of_module(source: str, texts: SourceText) -> str:
+    """The language of the files that a module names."""
+    return _language(dict.fromkeys(_FILE.findall(source)), texts)
+
+
+def _language(paths: Collection[str], texts: SourceText) -> str:
     suffixes = {os.path.splitext(path)[1] for path in paths}
     if ".py" in suffixes:
         text = "\n".join(texts.whole(path) for path in paths if path.endswith(".py"))

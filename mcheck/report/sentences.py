@@ -165,8 +165,10 @@ def value_use(finding: Finding) -> str:
         return ""
     if load.value == "chosen":
         return "the value that is read is used only where a `selp` takes it: the compiler may have moved the load"
-    harmless = finding.code in NOT_UNDEFINED
-    return "nothing uses the value that is read" + (", so that this race changes no result" if harmless else "")
+    harmless = ", so that this race changes no result" if finding.code in NOT_UNDEFINED else ""
+    if load.value == "left":
+        return f"{load.thread} stores nothing made of the value that it reads{harmless}"
+    return f"nothing uses the value that is read{harmless}"
 
 
 # --- labels -------------------------------------------------------------------------------------------------------

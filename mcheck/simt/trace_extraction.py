@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.code import Code, collect_code
 from mcheck.frontend.ptx.launch import Launch
@@ -106,6 +107,8 @@ class ClusterTrace:
     """The choices of this path, without such values."""
     is_forced: bool = False
     """Whether such values were given."""
+    joint_stores: frozenset[Span] = frozenset()
+    """Stores of which that of one lane stands for those of others, which are not in the program."""
 
 
 def extract_traces(
@@ -374,6 +377,7 @@ class Runner:
             program, tuple(gaps), tuple(taken), c.recorded.operations, last_lane_leads=c.last_lane_leads,
             early_accesses=tuple(c.recorded.early_accesses.values()), observations=observations if telling else {},
             choices=replace(c.path_choices, values=()), is_forced=bool(c.path_choices.values),
+            joint_stores=frozenset(c.recorded.joint_stores),
         )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ def launched(twin: str) -> tuple[str, dict[str, Any]]:
         ("split_k_tickets/twin2", "Execute bar.sync 0 after line 86, in every thread of the CTA", 86, "bar.sync 0;"),
         ("two_gpu_mailbox/twin2", "Execute bar.sync 0 after line 35, in every thread of the CTA", 35, "bar.sync 0;"),
         ("two_gpu_flag_reuse/twin2", "Execute bar.sync 0 after line 152, in every thread", 152, "bar.sync 0;"),
+        ("last_block_volatile/twin2", "Execute fence.acq_rel.gpu after line 108", 108, "fence.acq_rel.gpu;"),
         ("split_k_tickets/twin1", "Execute fence.acq_rel.gpu before line 97", 96, "fence.acq_rel.gpu;"),
     ],
 )
@@ -38,6 +39,14 @@ def test_the_fix_is_one(twin: str, fix: str, line: int, added: str) -> None:
     lines = text.split("\n")
     lines.insert(line, added)
     assert check("\n".join(lines), launch, timeout=60).verdict == "proved"
+
+
+@pytest.mark.daily(days=6, least=0)
+def test_a_fence_that_is_there_is_not_asked_for() -> None:
+    """It stands right behind the write; both races of the kernel lack the other one."""
+    found = check(*launched("last_block_volatile/twin2"), timeout=60).findings
+    assert len(found) == 2
+    assert not any("before line" in f.missing for f in found)
 
 
 @pytest.mark.daily(days=6, least=0)

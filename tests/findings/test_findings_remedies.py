@@ -282,8 +282,8 @@ Q@cta 1 {{
 @pytest.mark.parametrize(
     ("wait", "sem", "seen", "says"),
     [
-        ("cp.async.bulk.wait_group 0;", "relaxed", "acquire", "Execute fence.acq_rel.gpu before line 7, or make that"),
-        ("cp.async.bulk.wait_group 0;", "release", "relaxed", "Execute fence.acq_rel.gpu after line 10, or make that"),
+        ("cp.async.bulk.wait_group 0;", "relaxed", "acquire", "Execute fence.acq_rel.gpu before line 7, or make the "),
+        ("cp.async.bulk.wait_group 0;", "release", "relaxed", "Execute fence.acq_rel.gpu after line 10, or make the "),
         ("", "release", "acquire", "Execute cp.async.bulk.wait_group 0 before line 7, which hands the bytes over."),
         ("cp.async.bulk.wait_group.read 0;", "release", "acquire", "Execute cp.async.bulk.wait_group 0 before line 7"),
     ],

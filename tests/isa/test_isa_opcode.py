@@ -126,6 +126,7 @@ def test_registers_are_those_of_the_operations(path: Path) -> None:
 
 PARTS = re.compile(r"\bopcode\.(parts|name)\b")
 READERS = {
+    "checking/check/missing_atomics.py",
     "frontend/ptx/illegal_instructions.py",
     "frontend/ptx/instruction_forms.py",
     "frontend/ptx/lane_arithmetic.py",

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.answers.advice.known_order import is_wide_fence, suggest_strong_access
+from mcheck.answers.advice.memory_orders import change_of, order_with
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
-from mcheck.base.phrase import Code, say
+from mcheck.base.phrase import Code, Site, say
 from mcheck.base.records import dataclass
-from mcheck.findings.fix import Change, Condition, Fix, Given, Insert, Point, Property, advise
+from mcheck.findings.fix import Condition, Fix, Given, Insert, Point, Property, advise
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -49,7 +50,7 @@ def suggest_announcement(g: ExecutionGraph) -> Fix | None:
         return next(filter(None, (_suggest_halves(g, made, scope) for made in behind)), None)
     if g.old.asynchronous or g.new.asynchronous:
         return None
-    whole = (made.write for made in found if not any(_missing_halves(g, made, scope)))
+    whole = (made.write for made in found if _is_access(g, made.write) or not any(_missing_halves(g, made, scope)))
     return next(filter(None, (_suggest_order_before(g, write, scope) for write in whole)), None) or _suggest_count(
         g, scope
     )
@@ -100,8 +101,7 @@ def _comes_after_access(g: ExecutionGraph, write: Step) -> bool:
     done = _completion(g)
     if done is None:
         return False
-    agent, step = done
-    return write.step > step if write.agent == agent else write.time[agent] >= step
+    return g.comes_after(write, *done)
 
 
 def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[bool, bool]:
@@ -110,7 +110,7 @@ def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[
     fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
     by, step = _completion(g) or (write.agent, 0)
     since = step if _comes_after_access(g, write) else 0
-    gives = (e for e in fences if e.agent == write.agent and e.step < write.step and e.time[by] >= since)
+    gives = (e for e in fences if e.agent == write.agent and e.step < write.step and g.comes_after(e, by, since))
     takes = (e for e in fences if e.agent == read.agent and e.step > read.step and g.is_known(e))
     return not (releases(write.op) or any(gives)), not (acquires(read.op) or any(takes))
 
@@ -118,16 +118,19 @@ def _missing_halves(g: ExecutionGraph, made: Announcement, scope: str) -> tuple[
 def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> Fix | None:
     """The release and the acquire, whichever is missing."""
     lacks = _missing_halves(g, made, scope)
-    ends = ((False, "write", "release", site_of(made.write.op)), (True, "read", "acquire", site_of(made.read.op)))
+    ends = ((False, "release", made.write.op), (True, "acquire", made.read.op))
     missing = [end for half, end in zip(lacks, ends, strict=True) if half]
     if not missing:
         return None
+    points = tuple(Point(site_of(op), after) for after, _, op in missing)
+    halves: dict[Site, set[str]] = {}
+    for _, half, op in missing:  # of one statement by which each CTA counts itself, both
+        halves.setdefault(site_of(op), set()).add(half)
+    orders = {site_of(op): (op, order_with(op, halves[site_of(op)])) for *_, op in missing}
+    changes = [change_of(op, Property.SEMANTICS, f".{sem}.{scope}") for op, sem in orders.values() if sem is not None]
     return Fix(
-        (Insert(codes=(f"fence.acq_rel.{scope}",), points=tuple(Point(site, after) for after, *_, site in missing)),),
-        others=tuple(
-            Change(what=Property.SEMANTICS, sites=(site,), new=f".{sem}.{scope}", subject=(f"that {what}",))
-            for _, what, sem, site in missing
-        ),
+        (Insert(codes=(f"fence.acq_rel.{scope}",), points=points),),
+        others=tuple(changes) if len(changes) == len(orders) else (),
         why=("a relaxed one hands nothing over",),
     )
 
@@ -137,7 +140,7 @@ def _suggest_order_before(g: ExecutionGraph, write: Step, scope: str) -> Fix | N
     atomic does not announce its own read (Q24): a later write of its word has to be strong.
     """
     first, last = site_of(g.old.op), site_of(write.op)
-    if (write.agent, write.step) == (g.old.agent, g.old.step):
+    if _is_access(g, write):
         return suggest_strong_access(g, write, scope)
     if again := _announces_later(g, write):
         reads = [e for e in g.own_steps(g.new.agent) if e.step < g.new.step and _address(e.op) == _address(write.op)]
@@ -157,6 +160,11 @@ def _suggest_order_before(g: ExecutionGraph, write: Step, scope: str) -> Fix | N
             "{} announces at {} what other threads have done, and does not wait for them", g.name(write.agent), last
         ),
     )
+
+
+def _is_access(g: ExecutionGraph, write: Step) -> bool:
+    """Whether a write is the earlier access."""
+    return (write.agent, write.step) == (g.old.agent, g.old.step)
 
 
 def _suggest_count(g: ExecutionGraph, scope: str) -> Fix | None:

@@ -145,6 +145,10 @@ class ExecutionGraph:
         """Whether the later access comes after a step."""
         return step.agent == self.new.agent or self.new.time[step.agent] >= step.step
 
+    def comes_after(self, step: Step, agent: int, other: int) -> bool:
+        """Whether a step comes after the step ``other`` of an agent; what it knows leaves its own steps out."""
+        return step.step > other if step.agent == agent else step.time[agent] >= other
+
     def name(self, agent: int) -> str:
         """The name of an agent in reports."""
         return name_of_threads(self.program, self.agents[agent].threads)

@@ -6,7 +6,7 @@ from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
 from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
 from mcheck.answers.step_text import text_of
 from mcheck.base.phrase import Aside, Phrase, join, say
-from mcheck.findings.fix import Change, Fix, Insert, Known, Note, Point, Property
+from mcheck.findings.fix import Change, Fix, Known, Note, Property
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -31,39 +31,6 @@ def explain_known_order(g: ExecutionGraph) -> tuple[Known | Note, ...]:
     where = Aside(f" ({text_of(last.op)}{f', step {number}' if number else ''})")
     lacks = _explain_missing_half(g, last)
     return (Note(say("{} comes after {}{} of {} in time alone: {}", one, site_of(last.op), where, other, lacks)),)
-
-
-def suggest_fences_at_atomic(g: ExecutionGraph) -> Fix | None:
-    """The fences that two CTAs lack who know of each other by a relaxed atomic that each executes (8.8, 9.7.13.4): the
-    last block of a reduction, a ticket, a barrier of one's own. ``None`` if there is no such atomic.
-    """
-    last = g.step_at(g.old.agent, g.new.time[g.old.agent])
-    if last is None or last.step < g.old.step or g.share_cta(g.old.agent, g.new.agent):
-        return None
-    scope = narrowest_common_scope(g.place(g.old.agent), g.place(g.new.agent))
-    between = [e for e in g.steps[g.steps.index(last) :] if e.signal < 0]
-    atomics = [e for e in between if _is_relaxed_atomic(e.op) and g.is_known(e)]
-    here = {e.op.span: e for e in atomics if g.share_cta(e.agent, g.new.agent)}
-    there = (e for e in atomics if g.share_cta(e.agent, g.old.agent) and _follows(e, last) and e.op.span in here)
-    given = next(there, None)
-    if given is None:
-        return None
-    taken = here[given.op.span]
-    if strong := suggest_strong_access(g, given, scope):
-        return strong
-    fences = [e for e in g.steps if e.signal < 0 and is_wide_fence(e.op, scope)]
-    has_release = any(
-        e.agent == given.agent and g.old.step < e.time[g.old.agent] and e.step < given.step for e in fences
-    )
-    has_acquire = any(e.agent == taken.agent and e.step > taken.step and g.is_known(e) for e in fences)
-    site = site_of(given.op)
-    halves = ((False, has_release), (True, has_acquire))
-    points = tuple(Point(site, after) for after, there in halves if not there)
-    if not points:
-        return None
-    return Fix(
-        (Insert(codes=(f"fence.acq_rel.{scope}",), points=points),), why=("a relaxed atomic orders no other access",)
-    )
 
 
 def is_wide_fence(op: Op, scope: str) -> bool:
@@ -96,10 +63,6 @@ def _is_strong(op: Op) -> bool:
 def _is_relaxed_atomic(op: Op) -> bool:
     atomic = ops.performed_operation(op)
     return isinstance(atomic, ops.Atomic) and atomic.sem == "relaxed"
-
-
-def _follows(step: Step, last: Step) -> bool:
-    return step is last or step.time[last.agent] >= last.step
 
 
 def _explain_failed_test(g: ExecutionGraph) -> Phrase:

@@ -11,7 +11,7 @@ from mcheck.answers.advice.completion_waits import (
 from mcheck.answers.advice.early_waits import find_early_wait
 from mcheck.answers.advice.gaps import Gap, gap_of
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of, site_of
-from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
+from mcheck.answers.advice.known_order import explain_known_order
 from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
 from mcheck.answers.advice.proxy_fences import (
@@ -70,8 +70,6 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
 def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> Fix:
     if code == "RACE001" and (fence := suggest_alias_fence(g)):
         return fence
-    if code == "RACE001" and (fences := suggest_fences_at_atomic(g)):
-        return fences
     if code == "RACE001" and (part := suggest_announcement(g)):
         return part
     fix = _suggest_fix(g, code)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 
 from mcheck.answers.merged_answers import ends_search
-from mcheck.answers.result import Answer
+from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
@@ -14,6 +14,8 @@ from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reas
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
+from mcheck.checking.check.missing_atomics import advise_atomics
+from mcheck.checking.check.unused_loads import add_left_values
 from mcheck.checking.modules.cluster_groups import OPEN, answer_together, with_reason
 from mcheck.checking.modules.filled_stages import find_filled_once
 from mcheck.checking.modules.followed_clusters import Followed, ProveEvery, without_scope
@@ -151,6 +153,8 @@ def follow_clusters(
         found = [(way, _with_late_branches(given, paths.branch_seconds)) for way, given in found]
     if launch.is_sample and not apart:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
+    scope = "sys" if launch.beside else "gpu"
+    found = [(way, _with_updates(given, module, way, scope)) for way, given in found]
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)
     if joined.covered:
@@ -242,17 +246,30 @@ class _Paths:
         return asked
 
     def find_conflicts(self, module: Module) -> Coverage | None:
-        """Which clusters of the grid the paths stand for; races of clusters are added to the findings of the first."""
+        """Which clusters of the grid the paths stand for; races of clusters are added to the findings of the first. If
+        that races itself, and nothing worse is known, the races of clusters may matter more.
+        """
         footprints = [way.footprint for way, _ in self.found if way.footprint is not None]
-        if not footprints or any(_worst(given.findings) for _, given in self.found):
+        errors = {f.code for _, given in self.found for f in given.findings if f.severity == "error"}
+        if not footprints or not errors <= NOT_UNDEFINED:
+            return None
+        way, given = self.found[0]
+        sure = len(self.found) == 1 and given.verdict in (Verdict.PROVED, Verdict.FINDING) and not way.gaps
+        if errors and not sure:
             return None
         known = self.coverage if len(footprints) == 1 else None
         launched = known or compute_coverage(footprints, self.launch, self.limit)
-        way, given = self.found[0]
-        sure = len(self.found) == 1 and given.verdict in (Verdict.PROVED, Verdict.FINDING) and not way.gaps
-        races = cluster_race_findings(launched, module, self.question.profile) if sure else ()
+        races = cluster_race_findings(launched, module, self.launch, self.question.profile) if sure else ()
         self.found[0] = way, replace(given, findings=(*given.findings, *races))
-        return launched
+        return None if errors else launched
+
+
+def _with_updates(given: Answer, module: Module, way: ClusterTrace, scope: str) -> Answer:
+    """The answer with what threads make of the values that they read, and the atomics that they should update by."""
+    findings = advise_atomics(given.findings, module, way, scope)
+    return replace(
+        given, findings=tuple(add_left_values(one, module, way.program, way.joint_stores) for one in findings)
+    )
 
 
 def _is_steered(program: Program) -> bool:
@@ -330,7 +347,8 @@ def _joined(
     findings: dict[object, Finding] = {}
     for _, given in found:
         for finding in given.findings:
-            findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
+            pair = tuple((a.span, a.access) for a in finding.accesses)
+            findings.setdefault((finding.code, finding.between_ctas, pair), finding)
     gaps = _gap_reasons(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
     reasons = unique_reasons(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())

@@ -64,8 +64,10 @@ MAX_FIX_EXECUTIONS = 32
 """Maximum executions of a program with a suggested fix."""
 MAX_FIX_STEPS = 12_000
 """Maximum steps of all these executions together."""
-MIN_FIX_SECONDS = 2.0
-"""Processor time for all these executions together, if finding the errors took less."""
+MIN_FIX_SECONDS = 6.0
+"""Processor time for all these executions together, if finding the errors took less: so much that the number of steps
+decides, which is the same in each run.
+"""
 EXECUTIONS_WITHOUT_NEWS = 24
 STEPS_WITHOUT_NEWS = 3_000
 """The same since the latest finding: if these showed nothing new, further ones are not expected to."""

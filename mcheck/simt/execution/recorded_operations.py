@@ -80,6 +80,8 @@ class RecordedOperations:
     since_barriers: dict[int, tuple[int, set[tuple[int, int]]]] = field(default_factory=dict)
     """By lane, how much of its code has been looked through, and what it has accessed there since its last barrier."""
     has_conflicting_stores: bool = False
+    joint_stores: set[Span] = field(default_factory=set)
+    """Stores of which that of one lane stands for those of others."""
     """Whether lanes stored to one place by one instruction, with values that may differ."""
 
     def __post_init__(self) -> None:

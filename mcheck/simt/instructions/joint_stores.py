@@ -54,6 +54,8 @@ def distinct_stores(
         quoted = quote_statement(statement)
         said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {quoted}"
         c.recorded.assumptions[said] = None
+    if len(left) < len(lanes):
+        c.recorded.joint_stores.add(statement.span)
     c.recorded.has_conflicting_stores |= len(first_of_each([address[left], cta[left]])) < len(left)
     return left
 

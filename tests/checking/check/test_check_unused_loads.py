@@ -44,7 +44,6 @@ def check(use: str) -> Result:
         ("selp.u32 %r7, %r6, %r1, %p1; st.global.u32 [%rd1], %r7;", "chosen"),
         ("selp.u32 %r7, %r6, %r1, %p1; add.u32 %r7, %r7, %r6; st.global.u32 [%rd1], %r7;", ""),
         ("setp.eq.u32 %p2, %r6, 0; selp.u32 %r7, 1, %r1, %p2; st.global.u32 [%rd1], %r7;", ""),
-        ("add.u32 %r7, %r6, 1; @%p1 st.shared.u32 [%r3], %r7;", ""),
         ("setp.eq.u32 %p2, %r6, 0; @%p2 bra END; bar.sync 0; END:", ""),
     ],
 )
@@ -54,6 +53,21 @@ def test_what_becomes_of_a_value_that_is_read(use: str, value: str) -> None:
     reads = {a.value for f in found.findings if f.code == "RACE001" for a in f.accesses if a.access == "read"}
     assert reads == {value}
     assert not any(a.value for f in found.findings for a in f.accesses if a.access == "write")
+
+
+def test_who_leaves_the_value_that_another_thread_stores() -> None:
+    found = check("add.u32 %r7, %r6, 1; @%p1 st.shared.u32 [%r3], %r7;")
+    reads = {(a.thread[:5], a.value) for f in found.findings for a in f.accesses if a.access == "read"}
+    assert reads == {("warp0", ""), ("warp1", "left")}
+
+
+def test_a_store_for_several_lanes_is_theirs_too() -> None:
+    """The program has it once; and what decides about a store, or where it is, is used."""
+    for use in ("st.global.u32 [%rd1], %r6;", "@%p1 st.global.u32 [%rd1], %r6;"):
+        found = check(f"mov.u32 %r6, 5; ld.shared.u32 %r6, [%r5]; add.u32 %r7, %r6, 1; {use}")
+        assert not any(a.value == "left" for f in found.findings for a in f.accesses if a.thread.startswith("warp0"))
+    used = check("setp.eq.u32 %p2, %r6, 0; setp.lt.and.u32 %p3, %r1, 32, %p2; @%p3 st.global.u32 [%rd1], %r1;")
+    assert not any(a.value == "left" for f in used.findings for a in f.accesses)
 
 
 @pytest.mark.parametrize(

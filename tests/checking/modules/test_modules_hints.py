@@ -13,12 +13,15 @@ from mcheck.ptx import check
 
 FOLDER = Path(__file__).parents[2] / "simt" / "launch" / "last_block"
 FENCE = "xecute fence.acq_rel.gpu"
+RELAXED = "a relaxed one hands nothing over"
 TRIED = {"twin1.ptx": "before", "twin2.ptx": "after"}
 """Where a fence is missing."""
 UNTRIED = {
-    "twin1.ptx": f"E{FENCE} before line {{0}}: a relaxed atomic orders no other access.",
-    "twin2.ptx": f"E{FENCE} after line {{0}}: a relaxed atomic orders no other access.",
-    "neither": f"E{FENCE} before line {{0}} and after line {{0}}: a relaxed atomic orders no other access.",
+    "twin1.ptx": f"E{FENCE} before line {{0}}, or make the atom of line {{0}} .release.gpu: {RELAXED}.",
+    "twin2.ptx": f"E{FENCE} after line {{0}}, or make the atom of line {{0}} .acquire.gpu: {RELAXED}.",
+    "neither": (
+        f"E{FENCE} before line {{0}} and after line {{0}}, or make the atom of line {{0}} .acq_rel.gpu: {RELAXED}."
+    ),
 }
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
-from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence
+from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence, is_wide_fence
+from mcheck.answers.advice.memory_orders import change_of, order_with
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Phrase, capital, say
 from mcheck.base.records import dataclass
@@ -124,8 +125,9 @@ def _common_scope(m: Machine, entries: Sequence[TraceEntry]) -> str:
 
 
 def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
-    """Yield the changes to try between two steps, each statement once."""
+    """Yield the changes to try between two steps, each statement once; no fence where its thread has one."""
     seen: set[object] = set()
+    fences = [(entry.agent, entry.step) for entry in way if is_wide_fence(entry.op, scope)]
     fence = ops.Fence(sem="acq_rel", scope=scope, text=f"fence.acq_rel.{scope}")
     for entry in way:
         op, span = ops.performed_operation(entry.op), entry.op.span
@@ -133,9 +135,11 @@ def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
             continue
         seen.add(span)
         strong = scope_of(op) is not None and getattr(op, "sem", "weak") != "weak"
-        if strong and isinstance(op, ops.ScalarWrite | ops.MbarrierArrive) and not releases(op):
+        own = [step for agent, step in fences if agent == entry.agent]
+        gives, takes = any(step < entry.step for step in own), any(step > entry.step for step in own)
+        if strong and isinstance(op, ops.ScalarWrite | ops.MbarrierArrive) and not (releases(op) or gives):
             yield Piece(Insertion(fence, after=False, span=span), entry, "release")
-        if strong and op.facets.observes and not acquires(op):
+        if strong and op.facets.observes and not (acquires(op) or takes):
             yield Piece(Insertion(fence, after=True, span=span), entry, "acquire")
         if strong and WIDTH[scope_of(op) or "sys"] < WIDTH[scope]:
             yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
@@ -153,16 +157,11 @@ def _describe_fix(
     fences = (Insert(codes=(f"fence.acq_rel.{scope}",), points=tuple(places)),) if places else ()
     narrow = [ops.performed_operation(piece.at.op) for piece in pieces if piece.kind == "scope"]
     fix = Fix(
-        (*fences, *(_change(op, Property.SCOPE, scope) for op in narrow)),
+        (*fences, *(change_of(op, Property.SCOPE, scope) for op in narrow)),
         others=_suggest_semantics(pieces, scope, is_fix),
         why=_explain_release(m, pieces),
     )
     return fix.noted(*map(Note, _explain_present_fences(m, old, new, way, pieces)))
-
-
-def _change(op: Op, what: Property, new: str) -> Change:
-    site = site_of(op)
-    return Change(what=what, sites=(site,), new=new, subject=say("the {} of {}", _base_name(op), site))
 
 
 def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> tuple[Change, ...]:
@@ -177,16 +176,12 @@ def _suggest_semantics(pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> tu
     changes: list[Amendment] = []
     said = []
     for span, op in at.items():
-        kinds = halves[span] - {"scope"}
-        if getattr(op, "volatile", False) or getattr(op, "sem", "") not in ("relaxed", "acquire", "release"):
-            return ()
-        sem = kinds.pop() if len(kinds) == 1 and getattr(op, "sem", "") == "relaxed" else "acq_rel" if kinds else ""
-        sem = sem or str(getattr(op, "sem", ""))
-        if sem == "acq_rel" and not isinstance(op, ops.Atomic):
+        sem = order_with(op, halves[span] - {"scope"})
+        if sem is None:
             return ()
         assert span is not None
         changes.append(Replacement(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
-        said.append(_change(op, Property.SEMANTICS, f".{sem}.{scope}"))
+        said.append(change_of(op, Property.SEMANTICS, f".{sem}.{scope}"))
     return tuple(said) if is_fix(changes) else ()
 
 
@@ -197,18 +192,6 @@ def _with_semantics(sem: str, scope: str) -> Callable[[Op], Op]:
 
 def _with_scope(scope: str) -> Callable[[Op], Op]:
     return lambda op: op if scope_of(op) is None else replace(op, scope=scope)  # type: ignore[call-arg]
-
-
-def _base_name(op: Op) -> str:
-    """Return the name of an instruction without its modifiers."""
-    match op:
-        case ops.Atomic():
-            return "red" if op.is_red else "atom"
-        case ops.Load():
-            return "ld"
-        case ops.Store():
-            return "st"
-    return "arrive" if isinstance(op, ops.MbarrierArrive) else "wait"
 
 
 def _last_acquire(m: Machine, at: TraceEntry) -> TraceEntry | None:
