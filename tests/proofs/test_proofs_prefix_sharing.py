@@ -13,7 +13,6 @@ import pytest
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model
 from mcheck.cat.algebra.tape import Tape
-from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.engines.protocol.execution.setup import Setup, prepare
@@ -26,6 +25,7 @@ from mcheck.events.thread_state import AsyncRecord
 from mcheck.frontend.litmus import parse
 from mcheck.proofs.prefix_sharing import SharedPrefixes, Unshared
 from mcheck.proofs.program_diff import ProgramDiff
+from tests.engines.protocol.partitions import settled_partition
 from tests.engines.protocol.sketches import changed
 from tests.engines.protocol.unbounded import GUARDED, PING_PONG, TENSOR, TWO_PIPELINES, gemm, ring
 
@@ -40,7 +40,7 @@ def family(text: str) -> Callable[[int], Setup]:
     """The programs of a sketch by their numbers, as the engine runs them."""
     program = parse(text, "any.litmus", every=True)
     assert program.instance is not None
-    agents = partition_lanes(program.instance(3))
+    agents = settled_partition(program.instance(3), load_model("ptx-9.0"))
     made: dict[int, Setup] = {}
 
     def setup(number: int) -> Setup:

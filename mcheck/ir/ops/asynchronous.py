@@ -99,6 +99,11 @@ class BulkCopy(Op):
         """Whether it copies by strong accesses (PTX ISA 9.4, 9.7.10.28.4.1)."""
         return self.scope is not None and self.reduce is None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it copies by weak accesses, to one place."""
+        return self.scope is None and self.reduce is None and self.multimem is None and self.cta_mask is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetch(Op):

@@ -242,7 +242,7 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         return _bulk_step(k, unit, statement, at, op)
     if isinstance(op, ops.CpAsyncArrive):
         return _apply_step(k, unit, statement, at, op)
-    record = make_recorder(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
+    record = make_recorder(k, unit, statement, at, op, spread=op.decisive if isinstance(op, ops.CpAsync) else ())
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = record(c, mask, {})
@@ -259,7 +259,9 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
 
 
 def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
-    record = make_recorder(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
+    once = op.mbar is None and op.reduce is None
+    spread = ("dst", "src") if isinstance(op, ops.BulkCopy) and op.is_plain else ()
+    record = make_recorder(k, unit, statement, at, op, once=once, spread=spread)
     pairs = isinstance(op, ops.TensorCopy) and op.cta_group == 2
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -335,7 +337,7 @@ def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
     op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
-    record = make_recorder(k, unit, statement, at, op, spread=True)
+    record = make_recorder(k, unit, statement, at, op, spread=op.decisive)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = record(c, mask, {})

@@ -4,7 +4,7 @@ instructions without effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -52,11 +52,19 @@ Operands = dict[str, list[Word]]
 
 
 def make_recorder(
-    k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
+    k: Compiler,
+    unit: Unit,
+    statement: ptx.Statement,
+    at: int,
+    op: ops.Op,
+    *,
+    spread: Collection[str] = (),
+    once: bool = False,
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
     """A function that records an operation of some lanes, with other fields set, and returns the lanes and their
     operands.
 
+    ``spread``: the operands in which lanes of a warp may differ that share the operation, if there are any.
     ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, where several have the
     effect of one: CUTLASS lets a whole warp issue its tensor stores.
     """
@@ -121,7 +129,8 @@ def make_recorder(
                 found = {name: [value[first] for value in given] for name, given in found.items()}
         if isinstance(op, ops.TensorCopy) and not _has_tensor_map(c, statement, mask, found["tensor_map"][0]):
             return lanes, {}
-        c.recorded.record((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
+        shared = bool(spread) and all(name in spread or (v == v[:1]).all() for name, v in zip(names, flat, strict=True))
+        c.recorded.record((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=shared)
         return lanes, found
 
     return record

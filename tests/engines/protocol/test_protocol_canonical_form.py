@@ -20,7 +20,6 @@ from mcheck.base.declared_state import (
     named_attributes,
 )
 from mcheck.cat import load_model
-from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.operations.scheduler import execute, first_runnable
@@ -35,6 +34,7 @@ from mcheck.engines.protocol.state.cyclic_names import UNROTATED, Ring, RotatedN
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.events.thread_state import REGISTERS, State
 from mcheck.frontend.litmus import parse
+from tests.engines.protocol.partitions import settled_partition
 from tests.engines.protocol.unbounded import GUARDED, PING_PONG, TWO_PIPELINES, gemm, ring
 
 RING = ring(2)
@@ -52,8 +52,8 @@ class Enough(Exception):
 def prepared(text: str) -> Setup:
     whole = parse(text, "program.litmus", every=True)
     assert whole.instance is not None
-    program = whole.instance(12)
-    return prepare(program, partition_lanes(program), load_model("ptx-9.0"), "ptx", 2, lambda: None)
+    program, model = whole.instance(12), load_model("ptx-9.0")
+    return prepare(program, settled_partition(whole.instance(2), model), model, "ptx", 2, lambda: None)
 
 
 def executed(text: str, steps: int) -> Machine:

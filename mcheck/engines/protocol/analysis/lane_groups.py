@@ -39,6 +39,7 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
     ops.Store: ("address", "srcs"),
     ops.Atomic: ("address", "srcs"),
     ops.CpAsync: ("dst", "src", "src_size", "ignore_src"),
+    ops.BulkCopy: ("dst", "src"),
     ops.AsyncStore: ("address", "srcs"),
     ops.TensorMove: ("address",),
     ops.Alu: ("srcs",),
@@ -48,8 +49,8 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
 GROUPABLE = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
-    ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
-    ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
+    ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.BulkCopy, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive,
+    ops.Wgmma, ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
     ops.TensorCommit, ops.UnknownContinuation, ops.AssumedValue, ops.DivergentAligned,
     ops.Trap, ops.GridWait, ops.Atomic, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
@@ -173,6 +174,8 @@ def may_group(op: Op, ordered: bool) -> bool:
         return op.sem == "weak"
     if isinstance(op, ops.MbarrierArrive):
         return not op.no_complete
+    if isinstance(op, ops.BulkCopy):
+        return op.is_plain
     if isinstance(op, ops.Fence):
         return op.sem != "sc" or not ordered
     return True

@@ -602,9 +602,9 @@ class Machine:
                 a.index == done.agent and a.is_single_thread and done.signal < 0
             ):
                 continue
-            if not done.is_before(a.current_time() if a.is_single_thread else a.time):
+            if not done.is_before(a.known_time()):
                 return False
-        return all(done.is_before(s.time) for s in self.signals.values())
+        return all(done.is_before(s.known_time) for s in self.signals.values())
 
     def note_postponement(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
         """Note that the step at ``position`` may run after those at ``others``, or directly after them if it is one of

@@ -50,7 +50,7 @@ def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
         agent.wgmma_fenced = False
     lanes = range(len(agent.lanes))
     whole = None
-    if isinstance(op, ops.CpAsync):
+    if isinstance(op, ops.CpAsync) or (isinstance(op, ops.BulkCopy) and not agent.is_single_thread):
         whole = coalesce_copy(m, agent, op)
     elif isinstance(op, ops.TensorMove):
         whole = coalesce_tensor_move(m, agent, op)
@@ -83,11 +83,11 @@ def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
             m.add_event(agent, event, part=min(j, 7))
         elif Tag.PIPE in event.tags or Tag.GROUPWAIT in event.tags:
             _enter_completion_marker(m, agent, event, emitted)
-    if whole is not None and isinstance(op, ops.CpAsync):
+    if whole is not None and isinstance(op, ops.CpAsync | ops.BulkCopy):
         _copy_lane_data(m, agent, op)
     elif not isinstance(op, ops.TensorCore | ops.TensorMove):
         move_data(m, emitted)
-    _send_signals(m, agent, emitted, issues)
+    _send_signals(m, agent, emitted, issues, len(agent.lanes) if whole is not None else None)
     agent.pc += 1
 
 
@@ -205,7 +205,7 @@ def _enter_accesses(
     else:
         footprints = coalesce(column)
         records = enter_footprints(m, agent, footprints, edges, part=min(number, 7))
-        if isinstance(event.op, ops.AsyncStore) and Tag.W in event.tags:
+        if Tag.W in event.tags:
             check_lane_races(m, agent, footprints, event.op, records)
     for record in records:
         if not ordered:
@@ -235,8 +235,8 @@ def _find_signalled_mbarriers(m: Machine, agent: Agent, event: Event) -> tuple[i
     return tuple(targets)
 
 
-def _copy_lane_data(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
-    """Copy the data of all lanes of a cp.async, of which only the representatives have events."""
+def _copy_lane_data(m: Machine, agent: Agent, op: ops.CpAsync | ops.BulkCopy) -> None:
+    """Copy the data of all lanes of a copy, of which only the representatives have events."""
     assert isinstance(op.size, Const)
     size = op.size.value
     places = [(m.evaluate(agent, k, op.dst), m.evaluate(agent, k, op.src)) for k in range(len(agent.lanes))]
@@ -246,8 +246,12 @@ def _copy_lane_data(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
         m.memory.write(widened(dst), data, known)
 
 
-def _send_signals(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
-    """Put the completion signals in flight; equal signals of several lanes travel together."""
+def _send_signals(
+    m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...], lanes: int | None = None
+) -> None:
+    """Put the completion signals in flight; equal signals of several lanes travel together. ``lanes``: how many those
+    stand for that have events, where not each has its own.
+    """
     by_address: dict[tuple[int, int], Signal] = {}
     for lane, events in enumerate(emitted):
         state = agent.lanes[lane]
@@ -275,6 +279,7 @@ def _send_signals(m: Machine, agent: Agent, emitted: list[list[Event]], issues: 
                     step.tx or 0,
                     0,
                     agent.current_time(),
+                    agent.known_time(),
                     event,
                     [],
                     issues,
@@ -287,6 +292,9 @@ def _send_signals(m: Machine, agent: Agent, emitted: list[list[Event]], issues: 
                     record = agent.records_by_event.get((lane, memory))
                     if record is not None and (not signal.records or record not in signal.records[-32:]):
                         signal.records.append(record)
+    if lanes is not None:
+        for signal in by_address.values():
+            signal.count = lanes
     if isinstance(agent.code[agent.pc], ops.TensorCommit):
         _attach_pipe_records(agent, list(by_address.values()))
 

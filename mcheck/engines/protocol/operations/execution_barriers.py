@@ -60,7 +60,7 @@ def _arrive(
 ) -> None:
     """Let the agent arrive, and wait if the operation waits."""
     agent.effect_count += 1
-    time = agent.current_time() if agent.is_single_thread else agent.time
+    time = agent.known_time()
     event = m.make_plain_event(agent, op)
     done = SyncOperation(
         agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, "arrive", barrier.generation

@@ -16,6 +16,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.expr import Lanes as PerLane
 from mcheck.ir.type_sizes import type_size
+from mcheck.semantics.copy_bytes import CHUNK
 
 
 def lanes_share_operation(m: Machine, agent: Agent) -> bool:
@@ -24,26 +25,32 @@ def lanes_share_operation(m: Machine, agent: Agent) -> bool:
     return all(op is m.program.threads[t].code[agent.pc] for t in agent.threads)
 
 
-def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[LaneBytes, LaneBytes] | None:
-    """The bytes that the lanes of a ``cp.async`` read and write, if both can be one access: all copy equally many."""
-    if (
-        not isinstance(op.size, Const)
-        or op.src_size is not None
-        or op.ignore_src is not None
-        or not lanes_share_operation(m, agent)
-    ):
+def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync | ops.BulkCopy) -> tuple[LaneBytes, LaneBytes] | None:
+    """The bytes that the lanes of a copy read and write, if both can be one access: all copy equally many, and tell one
+    mbarrier, or none.
+    """
+    if not isinstance(op.size, Const) or not _copies_in_full(op) or not lanes_share_operation(m, agent):
         return None
     key = agent.index, id(op)
     known = m.setup.copy_accesses.get(key)
     if known is None:
         size = op.size.value
-        read = find_lane_bytes(m, agent, op.src, size, size, write=False)
-        write = find_lane_bytes(m, agent, op.dst, size, size, write=True)
+        align = CHUNK if isinstance(op, ops.BulkCopy) else size
+        read = find_lane_bytes(m, agent, op.src, size, align, write=False)
+        write = find_lane_bytes(m, agent, op.dst, size, align, write=True)
         both = None if read is None or write is None else (read, write)
         known = m.setup.copy_accesses[key] = (both, op)
     if known[0] is None or any(m.setup.touches_word(b.ranges) for b in known[0]):
         return None
     return known[0]
+
+
+def _copies_in_full(op: ops.CpAsync | ops.BulkCopy) -> bool:
+    """Whether a copy writes all that it reads, and nothing else, in every lane."""
+    if isinstance(op, ops.CpAsync):
+        return op.src_size in (None, op.size) and op.ignore_src is None
+    one_object = op.mbar is None or isinstance(op.mbar, Const)
+    return one_object and op.is_plain and op.byte_mask is None and op.size != Const(0)
 
 
 def coalesce_tensor_move(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[LaneBytes, LaneBytes] | None:

@@ -8,6 +8,7 @@ in which a wait comes only after the phase that it found (``mcheck.engines.proto
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
@@ -164,7 +165,7 @@ def _is_after(agent: Agent, done: SyncOperation) -> bool:
 def _invalidate(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
     """Execute mbarrier.inval."""
     check_init_order(m, agent, op, bar, event)
-    time = agent.current_time() if agent.is_single_thread else agent.time
+    time = agent.known_time()
     for other in bar.current_operations + bar.previous_operations + bar.waits + bar.failed_operations:
         m.note_reversal(other, agent.index, time, agent.is_single_thread)
     assert bar.state is not None
@@ -219,7 +220,7 @@ def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Eve
     """Check that the object exists; whether its initialisation precedes this operation is a flag of the model
     (9.7.13.15.3).
     """
-    time = agent.current_time() if agent.is_single_thread else agent.time
+    time = agent.known_time()
     if bar.state is not None:
         for other in bar.lifetime_changes:  # it could have found the earlier object, or none
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
@@ -399,7 +400,7 @@ def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -
         except Misuse as wrong:
             check_publication(m, agent, bar, events[0])
             raise stop_with_misuse(m, agent, op, wrong.code, _misused(m, bar, wrong), events[0]) from None
-    time = agent.current_time() if agent.is_single_thread else agent.time
+    time = agent.known_time()
     done = SyncOperation(
         agent.index, agent.step, len(m.trace) - 1, agent.current_time(), events[0], "expect", bar.state.phase
     )
@@ -432,6 +433,7 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
     done.effect = _effect(step, signal.count)
     for other in bar.lifetime_changes:
         m.note_reversal(other, -1, signal.time, True)
+    _require_order_of_lanes(agent, signal, (*bar.lifetime_changes, *bar.previous_operations, *bar.failed_operations))
     if signal.kind == "async-arrive":
         done.kind = "arrive"
     try:
@@ -479,8 +481,19 @@ def _count_signal(state: machine.State, agent: Agent, signal: Signal) -> tuple[m
     return after, completed
 
 
+def _require_order_of_lanes(agent: Agent, signal: Signal, earlier: Iterable[SyncOperation]) -> None:
+    """Tell the lanes of an agent apart if the signal of one could come before what another had done with the object
+    when it was sent.
+    """
+    known = signal.known_time[agent.index]
+    for other in earlier:
+        if other.signal < 0 and other.agent == agent.index and known < other.step < signal.step:
+            raise Split([(t,) for t in agent.threads])
+
+
 def _miss_invalidated(m: Machine, agent: Agent, bar: Mbarrier, signal: Signal, end: SyncOperation) -> None:
     """Report a signal of an object that has been invalidated."""
+    _require_order_of_lanes(agent, signal, (end,))
     m.note_reversal(end, -1, signal.time, True)
     missed = SyncOperation(
         agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.clock_index,
@@ -496,6 +509,7 @@ def _miss_invalidated(m: Machine, agent: Agent, bar: Mbarrier, signal: Signal, e
 def _refuse(m: Machine, agent: Agent, bar: Mbarrier, signal: Signal, done: SyncOperation) -> None:
     """Record a signal that misuses its object: it may have come before any operation of this phase or the last one."""
     earlier = bar.current_operations + bar.previous_operations + bar.waits
+    _require_order_of_lanes(agent, signal, earlier)
     for other in earlier:
         m.note_reversal(other, -1, signal.time, True)
     mbarrier_reordering.note_refused(m, agent, bar, signal.event, earlier, signal.time, issues=signal.issues)
@@ -520,6 +534,7 @@ def _is_next_commit(m: Machine, agent: Agent, signal: Signal) -> bool:
         return False
     if agent.commit_time is not None:
         signal.time = join_clocks(signal.time, agent.commit_time)
+        signal.known_time = join_clocks(signal.known_time, agent.commit_time)
     return True
 
 

@@ -110,7 +110,7 @@ def _note_other_completion(m: Machine, agent: Agent, bar: Mbarrier, event: Event
     order that operation before the wait where no axiom does.
     """
     assert bar.state is not None
-    time = agent.current_time() if agent.is_single_thread else agent.time
+    time = agent.known_time()
     may_end = last_of_phase.may_come_last(bar.completed_operations(phase), follows_in_time)
     if not may_end or (phase == bar.state.phase - 1 and last_of_phase.may_precede_some(bar.previous_operations, time)):
         return  # the order with the wait first is run anyway
@@ -140,7 +140,7 @@ def wait_on_mbarrier(
     assert state is not None
     if m.exit_passed_barrier and explores and bar.lifetime > 1:
         m.not_followed = STALE_OBJECT
-    time = agent.current_time() if agent.is_single_thread else agent.time
+    time = agent.known_time()
     result = _evaluate_wait(m, agent, op, bar, state, step)
     ends = result is True and blocking and Pass.BLOCKED_EXECUTIONS in m.setup.passes
     if not ends and (explores or isinstance(result, Misuse)):

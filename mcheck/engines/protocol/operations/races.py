@@ -21,7 +21,7 @@ from mcheck.engines.protocol.operations.access_records import describe_access
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.observed_rmw_order import note_rmw_orders
-from mcheck.engines.protocol.state.access_history import Record, first_differing_byte, lanes_overlap
+from mcheck.engines.protocol.state.access_history import LaneMeeting, Record, first_differing_byte, meeting_lanes
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.events.event import Event
@@ -36,10 +36,10 @@ NON_COHERENT = ".nc."
 COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
 """Operations of which any two of one kind, on integers, commute."""
 
-Conflict = tuple[Record, int, int, bool, bool]
-"""An earlier record, the common bytes, whether both access the same bytes, and whether different lanes of one agent may
-have made them.
-"""
+Conflict = tuple[Record, int, int, bool, LaneMeeting]
+"""An earlier record, the common bytes, whether both access the same bytes, and whether one lane or two do."""
+ONE_AND_ONE = LaneMeeting(own=True, across=False)
+"""How two agents meet, of which the first lane stands for any: by one pair."""
 
 
 def enter_accesses(
@@ -106,30 +106,26 @@ def _is_followed(record: Record) -> bool:
 
 
 def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:
-    """The earlier records that a record conflicts with in a range; each one not yet ``seen`` once."""
+    """The earlier records that a record conflicts with in a range: each once by one lane and once by two, as far as not
+    yet ``seen``.
+    """
     _, history = m.history_at(low)
     for k in history.split_cells(low, high):
         start = history.starts[k]
         end = history.starts[k + 1] if k + 1 < len(history.starts) else history.end
         for old in history.cells[k]:
-            if (
-                not (new.write or old.write or m.setup.reads_conflict)
-                or old.event is new.event
-                or (id(old), True) in seen
-            ):
+            if not (new.write or old.write or m.setup.reads_conflict) or old.event is new.event:
                 continue
             a, b = old.event, new.event
             same = a.size == b.size and (_start(old) - _start(new)) % max(a.size, 1) == 0
-            across = False
+            met = ONE_AND_ONE
             if old.agent == new.agent and not m.agents[new.agent].is_single_thread:
-                across = lanes_overlap(old.lanes, new.lanes, start, end)
-                if not across:
-                    if (id(old), False) not in seen:
-                        seen.add((id(old), False))
-                        yield old, start, end, same, False
-                    continue
-            seen.add((id(old), True))
-            yield old, start, end, same, across
+                met = meeting_lanes(old.lanes, new.lanes, start, end)
+            own = met.own and (id(old), False) not in seen
+            across = met.across and (id(old), True) not in seen
+            if own or across:
+                seen |= {(id(old), kind) for kind, is_new in ((False, own), (True, across)) if is_new}
+                yield old, start, end, same, LaneMeeting(own=own, across=across)
 
 
 def _start(record: Record) -> int:
@@ -139,14 +135,14 @@ def _start(record: Record) -> int:
 
 def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: list[dict[bool, list[Flagged]]]) -> None:
     """Report the flags that hold of a pair."""
-    old, low, high, same, across = conflict
+    old, low, high, same, met = conflict
     if _is_left_open(old.event.op) or _is_left_open(new.event.op):
         m.not_followed = _not_read_only(old.event.op, new.event.op)
     if weakened_accesses.are_morally_strong(m, old, new, complete=same):
         return
-    pairs = [(0, 0)]
-    if across and len(new.entries) > 1:
-        pairs.append((0, 1) if len(old.entries) > 1 else (0, 0))
+    pairs = [(0, 0)] if met.own else []
+    if met.across:
+        pairs.append((0, 1) if len(new.entries) > 1 and len(old.entries) > 1 else (0, 0))
     names: list[str] = []
     for mine, theirs in ((b, a) for a, b in pairs):
         bit = old.entries[theirs].bit if theirs < len(old.entries) else old.entries[0].bit
@@ -155,7 +151,7 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
                 names.append(flag.name)
     for question in filter(left_open.is_question, names):
         _leave_open(m, old, new, question)
-    raced_values.note_other_value(m, old, new, names, same=same, across=across)
+    raced_values.note_other_value(m, old, new, names, same=same, across=met.across)
     strong = strong_copies.are_strong(old, new)
     if strong and strong_copies.are_morally_strong(m, old, new):
         if strong_copies.are_in_flight(m, old, new, names):

@@ -42,7 +42,7 @@ def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
             others.append(w)
     if not others:
         return
-    now = agent.current_time() if agent.is_single_thread else agent.time
+    now = agent.known_time()
     for other in word.operations:
         if other.kind not in NON_COMMUTING and other.agent != agent.index:
             m.note_reversal(other, agent.index, now, agent.is_single_thread)

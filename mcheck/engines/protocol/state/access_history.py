@@ -179,17 +179,35 @@ declare_state(
 )
 
 
-def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
-    """Whether two different lanes of one agent access a common byte of a cell, one by ``a`` and the other by ``b``."""
+@dataclass(frozen=True, slots=True)
+class LaneMeeting:
+    """Whether a lane of an agent accesses a byte by both of two accesses (``own``), and whether two lanes access one,
+    each by one of them (``across``).
+    """
+
+    own: bool
+    across: bool
+
+
+EITHER = LaneMeeting(own=True, across=True)
+
+
+def meeting_lanes(a: Lanes, b: Lanes, low: int, high: int) -> LaneMeeting:
+    """Which lanes of one agent access a common byte of a cell, by ``a`` and by ``b``."""
     if a is None or b is None:
-        return True
-    if isinstance(a, int) and isinstance(b, int):
-        return a != b
+        return EITHER
     if a == b:
-        return isinstance(a, LaneOwners) and -1 in a.lanes
-    if isinstance(a, LaneOwners) or isinstance(b, LaneOwners):
-        return _lanes_differ(a, b, low, high)
-    return any(lane_at(a, byte) != lane_at(b, byte) for byte in range(low, high))
+        return LaneMeeting(own=True, across=isinstance(a, LaneOwners) and -1 in a.lanes)
+    if isinstance(a, int) and isinstance(b, int):
+        return LaneMeeting(own=False, across=True)
+    own = across = False
+    byte = low
+    while byte < high and not (own and across):  # tested where either changes lanes
+        first, second = lane_at(a, byte), lane_at(b, byte)
+        several = first < 0 or second < 0
+        own, across = own or several or first == second, across or several or first != second
+        byte = min(_lane_end(a, byte), _lane_end(b, byte))
+    return LaneMeeting(own=own, across=across)
 
 
 def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
@@ -213,17 +231,6 @@ def lane_bytes(lanes: Lanes, byte: int) -> tuple[int, int] | None:
     start, stride = lanes
     first = byte - (byte - start) % stride
     return first, first + stride
-
-
-def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
-    """Whether some byte of a cell has different lanes in ``a`` and ``b``, tested where either changes lanes."""
-    byte = low
-    while byte < high:
-        first, second = lane_at(a, byte), lane_at(b, byte)
-        if first != second or first < 0:
-            return True
-        byte = min(_lane_end(a, byte), _lane_end(b, byte))
-    return False
 
 
 def lane_at(lanes: Lanes, byte: int) -> int:

@@ -103,6 +103,10 @@ class Agent:
         self.latest_time = self.time, self.step, found
         return found
 
+    def known_time(self) -> Vector:
+        """What each of its threads knows: of the steps of other lanes only those that it has synchronised with."""
+        return self.current_time() if self.is_single_thread else self.time
+
 
 RECORDS = listed(state("Record"))
 

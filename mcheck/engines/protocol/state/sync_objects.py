@@ -270,7 +270,9 @@ KEPT_PHASES = 1
 
 @dataclass(slots=True)
 class Signal:
-    """The completion signal of an asynchronous operation, in flight to its mbarrier."""
+    """The completion signal of an asynchronous operation, in flight to its mbarrier; of several lanes, the signals of
+    all. ``time`` is what all lanes together know, ``known_time`` what each of them does.
+    """
 
     key: tuple[int, int, int]
     agent: int
@@ -280,6 +282,7 @@ class Signal:
     tx: int
     count: int
     time: Vector
+    known_time: Vector
     event: Event
     records: list[Record]
     issues: tuple[Live, ...]
@@ -295,6 +298,7 @@ declare_state(
     tx=VALUE,
     count=VALUE,
     time=by.CLOCK,
+    known_time=by.CLOCK,
     event=Attribute(SHARED, by.SOURCE),
     records=Attribute(listed(state("Record")), by.COMPLETED_ACCESSES),
     issues=Attribute(tupled(state("Entry")), by.ENTRIES),
