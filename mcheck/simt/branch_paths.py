@@ -4,7 +4,9 @@ A path is recorded for the values that its atomics and strong loads returned. Th
 execution leaves it; each such set of values is followed on a path of its own, until all are. That is complete. Take an
 execution of the kernel, and of the followed paths the one with which it agrees longest, as a part closed under what
 happens before. If it ever leaves that path, the engine has an execution of the path that contains this part and leaves
-it at the same access, with the same value; the path of that execution's values agrees with more.
+it at the same access, with the same value; the path of that execution's values agrees with more. To agree is to have
+the same values, or others that the path does not tell apart from them (``mcheck.simt.execution.told_apart``): with them
+it is the same path.
 """
 
 from __future__ import annotations
@@ -82,11 +84,14 @@ class BranchPaths:
     @staticmethod
     def is_followed_by(path: Mapping[AccessId, Observation], values: Iterable[tuple[int, int, int, int]]) -> bool:
         """Whether a path has these values: lane, index in its code, address, value."""
-        return all(path.get((lane, at)) == Observation(where, value) for lane, at, where, value in values)
+        return all(
+            (seen := path.get((lane, at))) is not None and (seen.address, seen.value) == (where, value)
+            for lane, at, where, value in values
+        )
 
     def is_followed(self, values: Values) -> bool:
-        """Whether one of the paths followed has these values."""
+        """Whether one of the paths followed has these values, or others that are alike."""
         return any(
-            all((seen := path.get((lane, at))) is not None and seen.value == value for lane, at, value in values)
+            all((seen := path.get((lane, at))) is not None and seen.stands_for(value) for lane, at, value in values)
             for path in self.followed
         )

@@ -140,6 +140,25 @@ def test_of_a_counter_that_is_not_given_clusters_are_followed_for_errors_alone(
     assert [most - 1 < share <= most for share in shares] == [True]
 
 
+@pytest.mark.parametrize(("counts", "most"), [("", 20.0), ("red.relaxed.gpu.global.add.u32 [count], 1;", 3.0)])
+def test_clusters_that_cannot_tell_each_other_anything_have_the_time_for_groups_at_once(
+    counts: str, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three seconds are the share before pairs are asked about. The address of the store is not known."""
+    together = cluster_groups._answer_together
+    shares: list[float] = []
+
+    def follow(launch: Any, first: Any, follow: Any, question: Any, limit: Limit) -> Answer:
+        shares.append(limit.left() or 0)
+        return together(launch, first, follow, question, limit)
+
+    monkeypatch.setattr(cluster_groups, "_answer_together", follow)
+    use = "mad.wide.u32 %rd3, %r3, 4, %rd1; st.global.u32 [%rd3], %r2;"
+    count = f"{counts} setp.eq.u32 %p1, %r2, 99; ld.global.u32 %r3, [%rd1];"
+    assert ask(count, use, grid=4, threads=1, contents=0, seconds=30).verdict == "bounded"
+    assert [most - 1 < share <= most for share in shares] == [True]
+
+
 @pytest.mark.daily(one_of="heavy")
 def test_many_threads_count_in_little_time() -> None:
     found = ask(LAST.replace("63", "383"), "st.global.u32 [%rd1], %r2;", threads=384)

@@ -43,7 +43,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
 )
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
-from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters, clusters_of
+from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters, clusters_of, has_signals
 from mcheck.simt.grid.pairs.weak_shared import shows_races, with_weak_shared
 from mcheck.simt.grid.signals.signal_order import NeverEnds
 from mcheck.simt.trace_extraction import ClusterTrace
@@ -154,9 +154,10 @@ class _Groups:
     def _share_before_pairs(self, share: Limit, *, several: bool) -> Limit:
         """The time for groups before pairs are asked about: a part of the share, for clusters that wait for each other,
         or draw numbers, have executions without number together, and the argument about pairs mostly takes less. It
-        proves nothing where contents are assumed.
+        proves nothing where contents are assumed, nor where clusters have nothing to tell each other.
         """
-        pairs = (several or self.first.deadlocks) and not self.first.assumes_contents
+        signals = several and has_signals(self.module)
+        pairs = (signals or self.first.deadlocks) and not self.first.assumes_contents
         return self.limit.share(min(WAITING_SECONDS, self.seconds)) if pairs else share
 
     def _share(self) -> Limit:

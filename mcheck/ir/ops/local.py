@@ -8,6 +8,9 @@ from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.ops.operation import Facets, Op
 
+Ranges = tuple[tuple[int, int], ...]
+"""Unsigned numbers, as ranges: the least and the greatest of each."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alu(Op):
@@ -76,16 +79,17 @@ class UnknownContinuation(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedValue(Op):
-    """The code after it assumes that the load or atomic before it has left ``value``, of ``size`` bytes, in ``reg``.
+    """The code after it assumes that the load or atomic before it has left one of ``values``, of ``size`` bytes, in
+    ``reg``.
 
-    With another value the thread takes a path that is not in the program. If that is possible, the answer is
+    With another one the thread takes a path that is not in the program. If that is possible, the answer is
     ``bounded``, unless ``branch`` names this point among those of the thread: then the answer tells the other values.
     """
 
     facets: ClassVar[Facets] = Facets()
 
     reg: Reg
-    value: int
+    values: Ranges
     size: int
     branch: int = -1
 

@@ -22,6 +22,7 @@ from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.isa.kinds import WARPGROUP, Kind
 from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compared_numbers import find_compared
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.value_numbering import result_namer
@@ -73,6 +74,8 @@ class Compiler:
     """The same of loads that are repeated around a barrier."""
     barriers_decide: dict[int, bool] = field(default_factory=dict)
     """By the first place of a function, whether it has a barrier that such loops end with."""
+    compared: dict[int, frozenset[ptx.Register]] = field(default_factory=dict)
+    """By the first place of a function, the results of atomics that only comparisons read."""
     differs: Callable[[int, NDArray[np.int64]], NDArray[np.bool_]] | None = None
     """In which lanes a register may hold something else in other clusters, for which waits have to be found as well."""
     in_flight: frozenset[int] = field(init=False)
@@ -148,6 +151,12 @@ class Compiler:
             case ptx.Sink():
                 return [None]
         raise Unsupported("a destination of this kind is not followed")
+
+    def compared_registers(self, unit: Unit) -> frozenset[ptx.Register]:
+        """The results of atomics of a function that only comparisons read."""
+        if unit.start not in self.compared:
+            self.compared[unit.start] = find_compared(unit.function)
+        return self.compared[unit.start]
 
     def is_needed(self, unit: Unit, statement: ptx.Statement) -> bool:
         """Whether anything depends on the result of a statement."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mcheck.base import records
+from mcheck.ir.ops import Ranges
 
 AccessId = tuple[int, int]
 """An access: a lane, and the index of the operation in its code."""
@@ -18,10 +19,24 @@ AccessId = tuple[int, int]
 
 @records.dataclass(frozen=True, slots=True)
 class Observation:
-    """The value that an access of the word at ``address`` returns."""
+    """The value that an access of the word at ``address`` returns; with those ``alike`` the path is the same."""
 
     address: int
     value: int
+    alike: Ranges = ()
+
+    @property
+    def values(self) -> Ranges:
+        """Those values, this one among them."""
+        return self.alike or ((self.value, self.value),)
+
+    def stands_for(self, value: int) -> bool:
+        """Whether a path with this observation is one with another value."""
+        return any(low <= value <= high for low, high in self.values)
+
+    def is_told(self, size: int) -> bool:
+        """Whether the path says anything of the value, which has so many bytes."""
+        return self.alike != ((0, (1 << 8 * size) - 1),)
 
 
 @dataclass(slots=True)

@@ -14,10 +14,11 @@ from mcheck.base.records import dataclass
 from mcheck.effects.operands import decisive_fields
 from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
-from mcheck.ir.ops import AssumedValue, Atomic, Await, Load, Op, Store, UnknownContinuation, performed_operation
+from mcheck.ir.ops import AssumedValue, Atomic, Await, Load, Op, Ranges, Store, UnknownContinuation, performed_operation
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.forced_values import AccessId, Observation
 from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.execution.told_apart import ToldApart
 from mcheck.simt.execution.waits.assumed_failures import AssumedFailures
 
 SEEN = Reg("seen")
@@ -54,6 +55,8 @@ class RecordedOperations:
     operations: int = 0
     returned: dict[AccessId, Observation] = field(default_factory=dict)
     """Values that atomics have returned, by lane and index in its code."""
+    told_apart: ToldApart = field(default_factory=ToldApart)
+    """Which of these values the path tells apart."""
     loaded: dict[AccessId, Observation] = field(default_factory=dict)
     """Values that strong loads have returned last, by lane and index in its code."""
     failed: set[AccessId] = field(default_factory=set)
@@ -101,33 +104,43 @@ class RecordedOperations:
     def bind_values(self, *, one_order: bool = False) -> bool:
         """Bind atomics and strong loads to the values that they returned in this run, where the path depends on them;
         stores of such values become known. Returns whether other values can be told: each of these operations is
-        followed by an ``AssumedValue``. Otherwise there are too many, or ``one_order`` is asked for: only the order of
-        this run is followed, and an atomic is a wait for its value.
+        followed by an ``AssumedValue``, unless the path is the same for all of its values. Otherwise there are too
+        many, or ``one_order`` is asked for: only the order of this run is followed, and an atomic is a wait for its
+        value.
         """
         if not self.order_gaps:
             return True
         for span in self.repeated:
             self.note_gap(ONE_VALUE, span)
+        seen_values = self.observations()
         atomics = {
-            place: seen
+            place: seen_values[place]
             for place, seen in self.returned.items()
             if self.order_is_possible and seen.address in self.decisive_atomics - self.unknown_atomics
         }
+        told = {place: seen for place, seen in atomics.items() if seen.is_told(self._size(place))}
         telling = (
             not one_order
             and self.order_is_possible
             and not self.has_unbound_values
             and self.decisive_atomics.isdisjoint(self.unknown_atomics)
-            and len(atomics) + len(self.loaded) <= MAX_BOUND_VALUES
+            and len(told) + len(self.loaded) <= MAX_BOUND_VALUES
         )
         self._bind_stores()
-        for (lane, place), seen in sorted((atomics | self.loaded).items(), reverse=True):
+        bound = (told if telling else atomics) | self.loaded
+        for (lane, place), seen in sorted(bound.items(), key=lambda one: one[0], reverse=True):
             op = self.code[lane][place]
             if (lane, place) in atomics and not telling:
                 self.code[lane][place] = self._awaited(op, seen.value)
             else:
-                self.code[lane][place : place + 1] = self._followed(op, seen.value, place if telling else -1)
+                self.code[lane][place : place + 1] = self._followed(op, seen.values, place if telling else -1)
         return telling
+
+    def _size(self, place: AccessId) -> int:
+        """The bytes of the value of an access."""
+        inner = performed_operation(self.code[place[0]][place[1]])
+        assert isinstance(inner, Load | Atomic)
+        return type_size(inner.type)
 
     def record_swap(self, lane: int, at: int) -> None:
         """Record a swap by a lane at a place in the code. A second one there is another attempt of a loop, which may be
@@ -138,7 +151,9 @@ class RecordedOperations:
 
     def observations(self) -> dict[AccessId, Observation]:
         """The values that atomics and strong loads have returned."""
-        return self.returned | self.loaded
+        alike = self.told_apart.alike
+        returned = {p: replace(seen, alike=alike[p]) if p in alike else seen for p, seen in self.returned.items()}
+        return returned | self.loaded
 
     def _awaited(self, op: Op, old: int) -> Op:
         """An atomic that waits until it returns a value."""
@@ -190,8 +205,8 @@ class RecordedOperations:
             if not any(int(q[j]) & ~taint.ORDER for _, q in given):
                 self.stored[lane, len(self.code[lane]) - 1] = tuple(int(v[j]) for v, _ in given)
 
-    def _followed(self, op: Op, value: int, branch: int) -> list[Op]:
-        """A load or an atomic with the constraint that it returns this value."""
+    def _followed(self, op: Op, values: Ranges, branch: int) -> list[Op]:
+        """A load or an atomic with the constraint that it returns one of these values."""
         inner = performed_operation(op)
         assert isinstance(inner, Load | Atomic)
         size = type_size(inner.type)
@@ -205,8 +220,8 @@ class RecordedOperations:
         return [
             kept,
             self.intern(
-                ("followed", id(op), value, branch),
-                lambda: AssumedValue(reg=reg, value=value, size=size, branch=branch, span=op.span, text=op.text),
+                ("followed", id(op), values, branch),
+                lambda: AssumedValue(reg=reg, values=values, size=size, branch=branch, span=op.span, text=op.text),
             ),
         ]
 

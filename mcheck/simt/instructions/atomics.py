@@ -71,6 +71,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         forgets=k.code.stores_decide and not stores,
         swaps=swaps,
         variable=None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place)),
+        compared=wanted and statement.operands[0] in k.compared_registers(unit),
         waits=find_waits(k, unit, at, size) if takes else None,
         barrier_waits=find_barrier_waits(k, unit, at, size) if takes else None,
     ).run
@@ -109,6 +110,8 @@ class _Atomic:
     """Whether they matter, and are not followed: those of vectors, pairs and words of 128 bits."""
     swaps: bool
     """Whether it is a compare-and-swap of such a word, and its result is needed."""
+    compared: bool
+    """Whether the values that it returns are only compared with others."""
     variable: Callable[[], tuple[int, int] | None] | None
     """The range of the variable from which the address is computed, if one that depends on data can be placed in it."""
     waits: FindWaits | None
@@ -258,8 +261,12 @@ class _Atomic:
             new, r = updated_value(op, int(old[0]), [int(v[j]) for v, _ in given])
             if op.op == "cas":
                 c.recorded.record_swap(lane, self.at)
+            place = lane, len(c.recorded.code[lane]) - 1
+            if self.compared:
+                # What is said of the initial value of a counter goes by the number itself.
+                c.recorded.told_apart.draw(self.rows, place, size, sure=bound and not q[0] and counted == taint.ORDER)
             if bound and not q[0]:
-                c.recorded.returned[lane, len(c.recorded.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
+                c.recorded.returned[place] = Observation(int(address[j]), int(old[0]))
             elif bound:
                 c.recorded.unknown_atomics.add(int(address[j]))
             elif not q[0] and needed:

@@ -21,10 +21,12 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.isa.kinds import ADDRESS_FUNCTIONS, Kind
 from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compared_numbers import alike_values
 from mcheck.simt.execution.compiler import SURE, Compiler, no_effect
 from mcheck.simt.execution.end_checks import with_end_checks
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import query_function
+from mcheck.simt.execution.waits.value_tests import read_test
 
 MOVES = frozenset(("mov", "cvta", "prmt"))
 """Instructions that move numbers and names alike."""
@@ -43,7 +45,34 @@ def _unguarded_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
         made = _arithmetic_step(k, unit, statement)
     except Unsupported:
         made = None
-    return k.forget_results(unit, statement) if made is None else made
+    if made is None:
+        return k.forget_results(unit, statement)
+    drawn = k.compared_registers(unit).intersection(statement.uses) if statement.kind is Kind.COMPARISON else ()
+    for number in drawn:
+        made = _telling_step(k, unit, statement, number, made)
+    return made
+
+
+def _telling_step(k: Compiler, unit: Unit, statement: ptx.Statement, number: ptx.Register, made: Step) -> Step:
+    """A comparison of a number that an atomic has returned, with a note of which numbers it tells apart."""
+    row, values = unit.frame + number.index, k.lanes.values
+    left, right = statement.operands[1:3]
+    operand = right if left == number else left
+    fetch = k.fetch(unit, operand)
+
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        told = c.recorded.told_apart
+        if told.held:
+            other, known = (np.broadcast_to(part, mask.shape) for part in fetch())
+            for lane in np.flatnonzero(mask).tolist():
+                value, right = int(values[row][lane]), int(other[lane])
+                is_sure = not known[lane] & ~np.uint8(taint.CONVERGED)  # which lanes converge, a path decides
+                test = read_test(statement, number, {operand: right}.get) if is_sure else None
+                shown = ((value, value),) if test is None else alike_values(test, holds=test.holds(value))
+                told.compare(row, lane, shown)
+        return made(c, mask)
+
+    return run
 
 
 def _guarded_step(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:

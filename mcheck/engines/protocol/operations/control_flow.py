@@ -119,15 +119,16 @@ def trap(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.AssumedValue)
 def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
-    """Continue if the thread has read the value for which its code was recorded."""
+    """Continue if the thread has read a value for which its code was recorded."""
     assert isinstance(op, ops.AssumedValue)
     value = m.uniform_value(agent, op.reg)
-    deviates = isinstance(value, int) and (value - op.value) % (1 << 8 * op.size) != 0
+    number = value % (1 << 8 * op.size) if isinstance(value, int) else None
+    deviates = number is not None and not any(low <= number <= high for low, high in op.values)
     if op.branch >= 0:
-        if not isinstance(value, int):
+        if number is None:
             m.note_bound(f"one of several branches{format_line(op.span)}")
         else:
-            m.branch_values.update((t, op.branch, value % (1 << 8 * op.size)) for t in agent.threads)
+            m.branch_values.update((t, op.branch, number) for t in agent.threads)
             m.takes_other_branch = m.takes_other_branch or deviates
     elif deviates:
         m.note_bound(f"one of several branches{format_line(op.span)}")

@@ -49,6 +49,15 @@ def cancels_clusters(module: Module) -> bool:
     return any(s.kind in CANCELS for f in module.functions.values() for s in f.body)
 
 
+def has_signals(module: Module) -> bool:
+    """Whether clusters may count, draw, or tell each other something: by atomics, or strong accesses."""
+    return any(
+        s.kind in (Kind.ATOMIC, Kind.REDUCTION) or (s.kind in (Kind.LOAD, Kind.STORE) and s.opcode.is_strong)
+        for f in module.functions.values()
+        for s in f.body
+    )
+
+
 def check_statements(module: Module) -> None:
     """Check that no instruction writes memory without that its execution shows it. Raises ``NotReducible``."""
     for function in module.functions.values():
