@@ -281,7 +281,7 @@ class Fix:
     provided: Phrase = ()
     """If what is meant."""
     why: Phrase = ()
-    also: str = ""
+    also: Phrase = ()
     """What the steps need beside them."""
     instead: Instead | None = None
     notes: tuple[Remark, ...] = ()

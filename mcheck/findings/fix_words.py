@@ -110,7 +110,7 @@ def words(fix: Fix) -> Phrase:
     if fix.provided:
         said += (", ", *fix.provided)
     if fix.also:
-        said += ("; ", fix.also)
+        said += ("; ", *fix.also)
     return (*said, ": ", *fix.why) if fix.why else said
 
 

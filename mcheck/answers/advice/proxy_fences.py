@@ -150,7 +150,8 @@ def suggest_tensormap_fences(g: ExecutionGraph) -> Fix:
     if not steps:
         return catalogue.get("RACE009").fix
     apart = g.old.agent != g.new.agent
-    return Fix(steps, also="between the two, threads need a release and an acquire of that scope" if apart else "")
+    between = "between the two, threads need a release and an acquire of that scope"
+    return Fix(steps, also=(between,) if apart else ())
 
 
 def _suggest_tensormap_release(g: ExecutionGraph, scope: str) -> Insert | Change | None:

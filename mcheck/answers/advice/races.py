@@ -31,11 +31,12 @@ from mcheck.answers.advice.scope_mismatch import (
 )
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import suggest_wait_for_arrival
-from mcheck.base.phrase import CLUSTER_BARRIER, GRID_BARRIER, Phrase, join, say
-from mcheck.base.records import dataclass
+from mcheck.base.phrase import CLUSTER_BARRIER, GRID_BARRIER, Phrase, Site, join, say
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
-from mcheck.findings.fix import BeforeIssue, Fix, Fixes, Insert, Meet, Note, Point
+from mcheck.findings.fix import BeforeIssue, Fix, Fixes, HandOver, Insert, Meet, Note, Point
+from mcheck.findings.fix import Step as FixStep
 from mcheck.ir import ops
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
@@ -63,8 +64,34 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     wrong = find_repeated_wait(g) or find_early_wait(g) if code == "RACE003" else None
     if wrong is not None:
         return Advice((wrong.fix,), wrong.lack)
-    fixes = (_suggest_order_or_fence(g, code),)
+    fixes = (_where_all_come_by(g, _suggest_order_or_fence(g, code)),)
     return Advice(fixes, gap=gap_of(g, fixes))
+
+
+def _where_all_come_by(g: ExecutionGraph, fix: Fix) -> Fix:
+    """The fix; of a barrier beside a statement in a branch, which other threads of the CTA do not come to, that it has
+    to stand outside of that (9.7.13.1).
+    """
+    if fix.also or not g.share_cta(g.old.agent, g.new.agent):
+        return fix
+    codes = {id(a.code): a.code for a in g.agents if g.share_cta(a.index, g.new.agent)}
+    reached = [{site_of(op) for op in code} for code in codes.values()]
+    ends = (site for step in fix.steps for site in _ends_of_barrier(step))
+    inside = next((site for site in ends if not all(site in every for every in reached)), None)
+    if inside is None:
+        return fix
+    place = say("a barrier has to stand outside of the branch around {}, where all threads come by", inside)
+    return replace(fix, also=place)
+
+
+def _ends_of_barrier(step: FixStep) -> tuple[Site, ...]:
+    """The statements that a barrier stands beside, if one is meant."""
+    match step:
+        case BeforeIssue(first=first, issue=second):
+            return first, second
+        case Meet(first=first, second=second) | HandOver(after=first, to=second):
+            return tuple(site for site in (first, second) if site is not None)
+    return ()
 
 
 def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> Fix:
