@@ -48,11 +48,12 @@ _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.MULTILINE)
 _GROUP = r"(?P<n>\d+)"
 WORDS = (
     Word(
-        ptx=r"bar\.warp\.sync(?: 0xffffffff| -1)?",
+        ptx=r"bar\.warp\.sync(?: 0xffffffff\b| -1|(?! 0x))",
         cuda="__syncwarp()",
         cute="cute.arch.sync_warp()",
         tilelang="T.sync_warp()",
     ),
+    Word(ptx=r"bar\.warp\.sync (?!0xffffffff\b)(?P<n>0x[0-9a-f]+)", cuda="__syncwarp({n})"),
     Word(
         ptx=r"bar\.sync 0",
         cuda="__syncthreads()",
@@ -96,13 +97,13 @@ WORDS = (
         groups="cooperative_groups::wait_prior<{n}>(group)",
     ),
     Word(
-        ptx=r"cp\.async\.wait_all",
-        cuda="__pipeline_wait_prior(0)",
+        ptx=r"cp\.async\.wait_all",  # it waits for what is not committed, too
+        cuda="__pipeline_commit(); __pipeline_wait_prior(0)",
         cutlass="cute::cp_async_wait<0>()",
-        gluon="async_copy.wait_group(0)",
-        cute="cute.arch.cp_async_wait_group(0)",
+        gluon="async_copy.commit_group(), async_copy.wait_group(0)",
+        cute="cute.arch.cp_async_commit_group(), cp_async_wait_group(0)",
         tilelang="T.ptx_wait_group(0)",
-        pipeline="consumer_wait()` or `cuda::pipeline_consumer_wait_prior<0>(pipe)",
+        pipeline="producer_commit()` and `consumer_wait()",
         groups="cooperative_groups::wait(group)",
     ),
     Word(
@@ -146,6 +147,10 @@ WORDS = (
     Word(ptx=r"fence\.acq_rel\.cta", cuda="__threadfence_block()", cute="cute.arch.fence_acq_rel_cta()"),
     Word(ptx=r"fence\.acq_rel\.gpu", cuda="__threadfence()", cute="cute.arch.fence_acq_rel_gpu()"),
     Word(ptx=r"fence\.acq_rel\.sys", cuda="__threadfence_system()", cute="cute.arch.fence_acq_rel_sys()"),
+    *(
+        Word(ptx=rf"\.{order}\.(?:gpu|sys)", triton=f"sem='{order}'", gluon=f"sem='{order}'")
+        for order in ("acquire", "release", "acq_rel")
+    ),
     Word(ptx=r"a barrier of the grid", cuda="cooperative_groups::this_grid().sync()"),
     Word(
         ptx=r"griddepcontrol\.wait",

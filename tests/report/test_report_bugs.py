@@ -210,7 +210,12 @@ def test_clean_is_the_headline_of_what_is_proved() -> None:
         ("gluon", "cp.async.bulk.wait_group.read 0", "tma.store_wait(0)"),
         ("gluon", "cp.async.bulk.wait_group 1", "tma.store_wait(1, read_only=False)"),
         ("cuda", "bar.warp.sync 0xffffffff", "__syncwarp()"),
+        ("cuda", "bar.warp.sync 0xffff", "__syncwarp(0xffff)"),
+        ("cuda", "cp.async.wait_all", "__pipeline_commit(); __pipeline_wait_prior(0)"),
         ("cuda", "fence.proxy.async", "cuda::ptx::fence_proxy_async()"),
+        ("triton", ".acquire.gpu", "sem='acquire'"),
+        ("triton", "atom.relaxed.gpu.global.add.f32", "tl.atomic_add()"),
+        ("cuda", "atom.relaxed.gpu.shared.max.s32", "atomicMax()"),
     ],
 )
 def test_fixes_in_the_words_of_the_language(language: str, code: str, word: str) -> None:
