@@ -110,10 +110,14 @@ def _shares_place(cause: Bug, effect: Bug) -> bool:
     return not one.isdisjoint(other)
 
 
+def _of_same_warp(cause: Bug, effect: Bug) -> bool:
+    """Whether both are of one warp: each of two barriers that its lanes execute at once is the wrong one."""
+    return len({a.thread.partition("[")[0] for bug in (cause, effect) for f in bug for a in f.accesses}) == 1
+
+
 def _of_one_warp(cause: Bug, effect: Bug) -> bool:
     """Whether the lanes that race are of the warp whose barrier leaves lanes out."""
-    warps = {a.thread.partition("[")[0] for bug in (cause, effect) for f in bug for a in f.accesses}
-    return len(warps) == 1 and "bar.warp.sync" in cause[0].accesses[0].instruction
+    return _of_same_warp(cause, effect) and "bar.warp.sync" in cause[0].accesses[0].instruction
 
 
 def _is_not_waited_for(cause: Bug, _: Bug) -> bool:
@@ -298,5 +302,7 @@ RULES = (
     Rule(("RACE003",), ("UB215",), _awaits_signal),
     Rule(("DEAD003",), ("RACE003",), _slot_is_never_freed),
     Rule(("UB304",), ("UB304",), _always),
+    Rule(("UB305",), ("UB305",), _of_same_warp),
+    Rule(("UB215",), ("UB504",), _shares_place),
     Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),
 )
