@@ -196,17 +196,17 @@ def _same_hand_over(cause: Bug, effect: Bug) -> bool:
 
 
 def _overtakes(cause: Bug, effect: Bug) -> bool:
-    """Whether a phase has passed the threads of the deadlock, in a warp that still reads what a copy overwrites: the
-    copies do not wait for that warp.
+    """Whether a warp of the deadlock still reads what a copy overwrites, and nothing of the phase that it waits for has
+    come: the copies do not wait for that warp, and the phase may have passed.
     """
     readers = {a.thread.partition("[")[0] for f in cause for a in f.accesses if a.access == "read"}
     overwritten = {a.access for a in cause[0].accesses} == {"read", "write"}
-    missed = (
+    passed = (
         wait.threads
         for wait in effect[0].waits
-        if isinstance(goal := wait.goal, OfMbarrier) and goal.meant is not None and goal.now > goal.meant + 1
+        if isinstance(goal := wait.goal, OfMbarrier) and goal.now and goal.pending == goal.expected
     )
-    return overwritten and any(name.partition("[")[0] in readers for names in missed for name in names.split(", "))
+    return overwritten and any(name.partition("[")[0] in readers for names in passed for name in names.split(", "))
 
 
 def _lacks_commit(cause: Bug, effect: Bug) -> bool:

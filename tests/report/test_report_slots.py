@@ -78,6 +78,12 @@ BROKEN = {
         "RACE003",
         "Wait for the phase of the mbarrier that line 16 signals before line 23",
     ),
+    "a lane frees the slot for its warp": (
+        "    bar.warp.sync 0xffffffff;\n",
+        "",
+        "RACE003",
+        "bar.warp.sync 0xffffffff after line 24: at line 26",
+    ),
     "a barrier counts threads that do not come": (
         MEET,
         "    bar.sync 1, 96;\n",

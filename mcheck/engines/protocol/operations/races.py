@@ -348,17 +348,18 @@ def _slot(m: Machine, *records: Record) -> Stage | None:
 
 
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
-    """Report a flag on a pair of accesses, once for each pair of statements: of two warps rather than of one, for which
-    less might do.
+    """Report a flag on a pair of accesses, once for each pair of statements: of two warps rather than of one, where
+    less than a barrier of the CTA might do. The wait that an asynchronous access lacks is that of its own warp.
     """
     code = entry.code
     spans = (code, old.event.op.span, new.event.op.span, old.write, new.write)
     within = m.warp_of(m.agents[old.agent]) == m.warp_of(m.agents[new.agent])
+    plain = old.event.order is not None and new.event.order is not None
     before = ("within a warp", *spans)
     if spans in m.reported and (within or before not in m.reported):
         return
     m.reported.add(spans)
-    if within:
+    if within and plain:
         m.reported.add(before)
     byte = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
     first, second = describe_access(m, old, byte, high, new), describe_access(m, new, byte, high, old)
