@@ -80,7 +80,13 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
             lacks[bug] &= lack
     ranked = [
         sorted(
-            (k for part in bug for k in part), key=lambda k: (_misses(findings[k], lack.gap), *_rank(findings[k], k))
+            (k for part in bug for k in part),
+            key=lambda k: (
+                _is_for_review(findings[k]),
+                _names_warp_barrier(findings[k]),
+                _misses(findings[k], lack.gap),
+                *_rank(findings[k], k),
+            ),
         )
         for bug, lack in zip(bugs, lacks, strict=True)
     ]
@@ -128,6 +134,8 @@ def overwritten_while_read(finding: Finding) -> bool:
     step = finding.fixes[0].steps[0]
     if isinstance(step, BeforeIssue):
         return issue is not None and step.issue == Site(issue.line, issue.column)
+    if isinstance(step, Await):
+        return issue is not None and step.nobody and step.before == Site(issue.line, issue.column)
     if not _is_barrier(step) or issue is None or read is None:
         return False
     ends = (issue.line, issue.column, False), (read.line, read.column, True)
@@ -162,6 +170,10 @@ def _code(findings: Sequence[Finding], members: Sequence[int]) -> tuple[str, str
     return findings[members[0]].code, findings[members[0]].severity
 
 
+def _is_for_review(finding: Finding) -> bool:
+    return finding.severity != "error"
+
+
 def _misses(finding: Finding, gap: frozenset[GapPlace]) -> bool:
     """Whether the fix is a barrier at a place outside of the gap that does for all findings."""
     step = finding.fixes[0].steps[0] if finding.fixes else None
@@ -173,13 +185,17 @@ def _misses(finding: Finding, gap: frozenset[GapPlace]) -> bool:
     return not common_places(gap, frozenset(behind))
 
 
-def _rank(finding: Finding, k: int) -> tuple[bool, bool, int, int, int, int, int]:
-    """The order inside a group: the strongest fix, which orders CTAs if any does, the one with the least choice of its
-    place, the shortest trace.
+def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, bool, int, int]:
+    """The order inside a group: what orders CTAs, the strongest wait, the least choice of its place, threads of two
+    warps, the shortest trace.
     """
     left = next((step.leaves or 0 for step in insertions(finding.fixes)), 0)
     narrow = _distance(finding), len(finding.gap)
-    return _names_warp_barrier(finding), not finding.between_ctas, left, *narrow, len(finding.trace) or 1 << 30, k
+    return not finding.between_ctas, left, *narrow, _is_of_one_warp(finding), len(finding.trace) or 1 << 30, k
+
+
+def _is_of_one_warp(finding: Finding) -> bool:
+    return len({access.thread.partition("[")[0] for access in finding.accesses}) < 2
 
 
 def _distance(finding: Finding) -> int:
@@ -243,6 +259,8 @@ def _edit(finding: Finding) -> Edit | None:
             return code, "barrier after", beside(step.after)
         case BeforeIssue():
             return code, "barrier before", beside(step.issue), step.fence
+        case Await() if step.nobody and not step.first:  # one wait before the slot is filled, whatever meets the copy
+            return code, "refill", at(step.signal)
         case Await() if step.phases and not step.far:
             reader = finding.accesses[-1].thread.partition("[")[0]
             return code, "phase", step.phases[0].bar.ring, reader

@@ -16,12 +16,14 @@ from mcheck.findings.fix_words import mentioned, things_in
 from mcheck.findings.frames import count_common_calls
 from mcheck.findings.one_place import lack_of
 from mcheck.findings.ordering import EARLY_PHASE
+from mcheck.findings.waits import OfMbarrier
 
 Place = tuple[tuple[str, int, int], ...]
 """A source place: file, line and, where the line alone could be two instructions, the column; then those of the calls
 that it was inlined into.
 """
 Bug = Sequence[Finding]
+_KINDS = {"race": 0, "deadlock": 1}
 
 
 def source_place(access: Access) -> Place:
@@ -61,7 +63,26 @@ def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
                         continue
                     if rule.connected(cause, effect):
                         found = [first if j in (at, leads) else leads for at, leads in enumerate(found)]
-    return found
+    return _put_errors_first(bugs, found)
+
+
+def _put_errors_first(bugs: Sequence[Bug], found: Sequence[int | None]) -> list[int | None]:
+    """The same with an error in front of each cause for review from which errors follow: it is what goes wrong, and the
+    review shows a way there. One whose fix is a tried count comes before others, a race before a deadlock.
+    """
+    put = list(found)
+    for k in dict.fromkeys(leads for leads in found if leads is not None):
+        errors = [j for j, leads in enumerate(put) if leads == k and bugs[j][0].severity == "error"]
+        if bugs[k][0].severity == "error" or not errors:
+            continue
+        first = min(errors, key=lambda j: (not _corrects_count(bugs[j][0]), _KINDS.get(bugs[j][0].kind, 2), j))
+        put = [first if k in (at, leads) else leads for at, leads in enumerate(put)]
+        put[first] = None
+    return put
+
+
+def _corrects_count(finding: Finding) -> bool:
+    return any(isinstance(step, Change) and step.what is Property.COUNT for step in all_steps(finding.fixes))
 
 
 # --- connections --------------------------------------------------------------------------------------------------
@@ -89,21 +110,23 @@ def _shares_place(cause: Bug, effect: Bug) -> bool:
     return not one.isdisjoint(other)
 
 
+def _of_same_warp(cause: Bug, effect: Bug) -> bool:
+    """Whether both are of one warp: each of two barriers that its lanes execute at once is the wrong one."""
+    return len({a.thread.partition("[")[0] for bug in (cause, effect) for f in bug for a in f.accesses}) == 1
+
+
 def _of_one_warp(cause: Bug, effect: Bug) -> bool:
     """Whether the lanes that race are of the warp whose barrier leaves lanes out."""
-    warps = {a.thread.partition("[")[0] for bug in (cause, effect) for f in bug for a in f.accesses}
-    return len(warps) == 1 and "bar.warp.sync" in cause[0].accesses[0].instruction
+    return _of_same_warp(cause, effect) and "bar.warp.sync" in cause[0].accesses[0].instruction
 
 
 def _is_not_waited_for(cause: Bug, _: Bug) -> bool:
-    """Whether no thread waits for the copy that the cause reads, or a wait for a wrong parity lets its thread through:
-    all that goes round the ring runs ahead then.
+    """Whether no thread waits for the copy that the cause reads, or for those who read it, or a wait for a wrong parity
+    lets its thread through: all that goes round the ring runs ahead then.
     """
     steps = all_steps(cause[0].fixes)
     return any(
-        step.first and step.nobody
-        if isinstance(step, Await)
-        else isinstance(step, Change) and step.what is Property.PARITY
+        step.nobody if isinstance(step, Await) else isinstance(step, Change) and step.what is Property.PARITY
         for step in steps
     )
 
@@ -132,10 +155,16 @@ def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
 
 def _same_copy_overwritten(cause: Bug, effect: Bug) -> bool:
     """Whether the effect is a write, or another copy, that meets the copy that the cause reads too early."""
-    if not all(a.access == "write" for a in effect[0].accesses) or cause[0].accesses[-1].access != "read":
+    early = cause[0].accesses[-1].access == "read" or _awaits_first_fill(cause)
+    if not all(a.access == "write" for a in effect[0].accesses) or not early:
         return False
-    copies = {source_place(f.accesses[0]) for f in cause}
+    copies = {source_place(a) for f in cause for a in f.accesses if a.access == "write"}
     return not copies.isdisjoint(source_place(a) for f in effect for a in f.accesses)
+
+
+def _awaits_first_fill(bug: Bug) -> bool:
+    """Whether the fix is to wait for the copy that fills first what is read."""
+    return any(isinstance(step, Await) and step.first for step in all_steps(bug[0].fixes))
 
 
 def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
@@ -164,6 +193,20 @@ def _same_hand_over(cause: Bug, effect: Bug) -> bool:
     """Whether the fix of a slot that is refilled too early names a statement that the deadlock waits for."""
     one, other = _places_said(cause[0]), _places_said(effect[0])
     return [access.access for access in cause[0].accesses] == ["read", "write"] and not one.isdisjoint(other)
+
+
+def _overtakes(cause: Bug, effect: Bug) -> bool:
+    """Whether a warp of the deadlock still reads what a copy overwrites, and nothing of the phase that it waits for has
+    come: the copies do not wait for that warp, and the phase may have passed.
+    """
+    readers = {a.thread.partition("[")[0] for f in cause for a in f.accesses if a.access == "read"}
+    overwritten = {a.access for a in cause[0].accesses} == {"read", "write"}
+    passed = (
+        wait.threads
+        for wait in effect[0].waits
+        if isinstance(goal := wait.goal, OfMbarrier) and goal.now and goal.pending == goal.expected
+    )
+    return overwritten and any(name.partition("[")[0] in readers for names in passed for name in names.split(", "))
 
 
 def _lacks_commit(cause: Bug, effect: Bug) -> bool:
@@ -254,9 +297,12 @@ RULES = (
     Rule(("RACE003",), ("UB106",), _lacks_commit),
     Rule(("RACE003",), ("DEAD",), _same_hand_over),
     Rule(("RACE003",), ("DEAD",), _waits_twice),
+    Rule(("RACE003",), ("DEAD",), _overtakes),
     Rule(("RACE003",), ("UB701",), _same_product),
     Rule(("RACE003",), ("UB215",), _awaits_signal),
     Rule(("DEAD003",), ("RACE003",), _slot_is_never_freed),
     Rule(("UB304",), ("UB304",), _always),
+    Rule(("UB305",), ("UB305",), _of_same_warp),
+    Rule(("UB215",), ("UB504",), _shares_place),
     Rule(("UB109",), ("RACE001", "RACE003"), _of_one_warp),
 )

@@ -58,8 +58,11 @@ MEASURED = (
 
 
 def _waits(finding: Finding) -> bool:
+    """Whether a wait for the copy is missing; not one for those who read what it overwrites."""
     step = finding.fixes[0].steps[0] if finding.fixes else None
-    return isinstance(step, Await) or (isinstance(step, Insert) and step.waits)
+    if isinstance(step, Await):
+        return step.first or not step.nobody
+    return isinstance(step, Insert) and step.waits
 
 
 def find_evidence(finding: Finding) -> str:

@@ -32,6 +32,7 @@ from mcheck.findings.fix_words import mentioned
 from mcheck.findings.groups import causes, group_findings
 from mcheck.findings.one_place import place_for_all, place_in_gap
 from mcheck.findings.trace import Step, StepKind
+from mcheck.findings.waits import OfMbarrier, Wait
 
 GENERIC = Fix((Meet(),))
 
@@ -144,7 +145,7 @@ def in_rounds(finding: Finding, *rounds: str) -> Finding:
 
 def test_a_loop_that_reads_what_it_wrote_lacks_one_barrier() -> None:
     before, again = unordered((45, "write"), (50, "read")), unordered((50, "read"), (50, "write"))
-    assert members(before, in_rounds(again, "#6", "#1")) == [(1, 0)]
+    assert [sorted(group) for group in members(before, in_rounds(again, "#6", "#1"))] == [[0, 1]]
 
 
 @pytest.mark.parametrize("rounds", [("#1", "#1"), ("", "")])
@@ -447,8 +448,26 @@ def unawaited(line: int, *calls: int) -> Finding:
 def test_an_arrival_ahead_follows_from_the_wait_that_its_function_lacks(calls: tuple[int, ...], cause: str) -> None:
     """Another warp of the role arrives than the one whose read was found; of another function, it may be the cause."""
     early = undefined("UB212", replace(called(342, 34, "write", *calls), instruction="mbarrier.arrive"))
-    found = [unawaited(331, 60), replace(early, severity="review", fixes=(GENERIC,))]
+    found = [unawaited(331, 60), replace(early, severity="error", fixes=(GENERIC,))]
     assert [group.code for group in causes(group_findings(found))] == [cause]
+
+
+@pytest.mark.parametrize("calls", [(15, 60), (15, 70), ()])
+def test_what_is_for_review_does_not_stand_above_the_error_that_may_follow_from_it(calls: tuple[int, ...]) -> None:
+    early = undefined("UB212", replace(called(342, 34, "write", *calls), instruction="mbarrier.arrive"))
+    groups = group_findings([replace(early, severity="review", fixes=(GENERIC,)), unawaited(331, 60)])
+    assert [(group.code, group.follows) for group in groups] == [("RACE003", None), ("UB212", 0)]
+
+
+@pytest.mark.parametrize(("waiter", "follows"), [("warp2[1..31]", 0), ("warp3[1..31]", None)])
+def test_a_wait_of_a_warp_that_the_copies_do_not_wait_for_follows(waiter: str, follows: int | None) -> None:
+    overwritten = race(access(42, 10), access(43, 12, "write"), Fix((BeforeIssue(Site(42), Site(43)),)))
+    goal = OfMbarrier(
+        bar=Thing("full"), parity=0, meant=0, now=2, pending=1, expected=1, announced=0, received=0
+    )  # fmt: skip
+    stuck = replace(overwritten, code="DEAD003", kind="deadlock", accesses=(access(45, 9),), fixes=(GENERIC,))
+    stuck = replace(stuck, waits=(Wait(waiter, Site(45), goal),))
+    assert [group.follows for group in group_findings([overwritten, stuck])] == [None, follows]
 
 
 def test_what_follows_from_a_consequence_follows_from_the_cause_that_is_found_later() -> None:

@@ -438,4 +438,4 @@ def test_of_threads_that_wait_for_each_other_the_wait_with_a_remedy_comes_first(
     """Whichever role is the first of the program: P waits with the wrong parity, for whatever count."""
     (stuck,) = check_case(Case("slot.litmus", text=SLOT.replace(*change)), Settings(), Options()).findings
     assert [access.thread for access in stuck.accesses] == ["P", "Q"]
-    assert stuck.missing.startswith("Nothing arrived on empty@0: a wait for a slot that is free from the start begins")
+    assert stuck.missing.startswith("Nothing arrives on empty@0 before line ")

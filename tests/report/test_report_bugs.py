@@ -183,7 +183,7 @@ consumer@cta 0, warp 1, lane 0..2 {
 
 def test_consequences_in_the_file_of_their_cause_are_lines_of_it() -> None:
     said = [line for line in text_of(checked_text(MISCOUNTED)).splitlines() if "= also: " in line]
-    assert said == ["    = also: RACE003 at line 9, DEAD003 at line 7 may follow from this"]
+    assert said == ["    = also: UB212 at line 17, DEAD003 at line 7 may follow from this"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_mbarriers_of_two_rings_of_one_use_are_named_by_their_places() -> None:
         "storage@0 (stage 0 of 2)",
         "storage@0 + 0x8 (stage 1 of 2)",
         "storage@0 + 0x10",
-        "bar (storage@0 + 0x18)",
+        "storage@0 + 0x18",
     ]
 
 

@@ -22,6 +22,7 @@ from mcheck.answers.advice.proxy_fences import (
     suggest_proxy_fence,
     suggest_tensormap_fences,
 )
+from mcheck.answers.advice.refills import suggest_wait_before_refill
 from mcheck.answers.advice.repeated_phases import find_repeated_wait
 from mcheck.answers.advice.scope_mismatch import (
     explain_narrow_scope,
@@ -64,6 +65,8 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     wrong = find_repeated_wait(g) or find_early_wait(g) if code == "RACE003" else None
     if wrong is not None:
         return Advice((wrong.fix,), wrong.lack)
+    if code == "RACE003" and (wait := suggest_wait_before_refill(g)):
+        return Advice((wait,))
     fixes = (_where_all_come_by(g, _suggest_order_or_fence(g, code)),)
     return Advice(fixes, gap=gap_of(g, fixes))
 

@@ -12,7 +12,16 @@ from mcheck.ir import ops
 from mcheck.ir.memory import MBARRIER_BYTES, Instance, MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
-from mcheck.simt.traces.mbarrier_roles import Bar, Use, find_rings, find_stages, find_uses, index_roles, operand_values
+from mcheck.simt.traces.mbarrier_roles import (
+    OTHER,
+    Bar,
+    Use,
+    find_rings,
+    find_stages,
+    find_uses,
+    index_roles,
+    operand_values,
+)
 
 
 class KernelTerms:
@@ -48,7 +57,7 @@ class KernelTerms:
     @cached_property
     def _names(self) -> dict[Bar, str]:
         """The mbarriers by the names of their variables or, if a variable holds other things too, by their roles; but
-        not those of a role that several rings have, whose names in the source nothing tells.
+        not those without a role, nor those of a role that several rings have, whose names in the source nothing tells.
         """
         held = Counter(name for name, _ in self._uses)
         kinds = {(name, use.role) for (name, _), use in self._uses.items()}
@@ -62,7 +71,7 @@ class KernelTerms:
         names = {
             bar: bar[0] if bar[0] in whole else use.role
             for bar, use in self._uses.items()
-            if bar[0] in whole or rings[use.role] == 1
+            if bar[0] in whole or (use.role != OTHER and rings[use.role] == 1)
         }
         counts = Counter(names.values())
         found = index_roles(names)

@@ -251,7 +251,7 @@ P@cta 0 {
     file.write_text(ring)
     assert "Nothing arrived on empty@0: who uses what line 8 fills has to arrive" in run(capsys, "-v", str(file))[1]
     file.write_text(ring.replace("(k%2)^1", "k%2"))
-    assert "begins with parity 1" in run(capsys, str(file))[1]
+    assert "begin with parity 1 there" in run(capsys, str(file))[1]
 
 
 def test_sarif(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

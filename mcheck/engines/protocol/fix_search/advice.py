@@ -14,7 +14,7 @@ from mcheck.engines.protocol.fix_search import (
     trials,
 )
 from mcheck.engines.protocol.fix_search.trials import IsFix
-from mcheck.engines.protocol.operations.deadlocks import has_missed_phase
+from mcheck.engines.protocol.operations.deadlocks import has_missed_phase, is_cut
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.engines.protocol.state.trace import TraceEntry
@@ -93,7 +93,8 @@ def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> Fixes:
         for a in stuck
         if isinstance(a.blocked_on, BarrierState)
     ]
-    waiting = [a for a in stuck if not has_missed_phase(m, a)]
+    known = not any(map(is_cut, stuck))  # else it is open what they signal
+    waiting = [a for a in stuck if known and not has_missed_phase(m, a)]
     bars = {a.blocked_on.address: a.blocked_on for a in waiting if isinstance(a.blocked_on, Mbarrier)}
     fixed = (
         mbarrier_fixes.suggest_count(m, [bar], is_fix) or mbarrier_fixes.suggest_commit(m, bar, is_fix)

@@ -17,7 +17,7 @@ from mcheck.base.records import dataclass
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
-from mcheck.engines.protocol.operations.deadlocks import format_threads
+from mcheck.engines.protocol.operations.thread_names import format_threads
 from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.findings.fix import Change, Condition, Fix, Fixes, Given, Insert, Point, Property, advise

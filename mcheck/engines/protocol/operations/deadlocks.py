@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcheck.answers.advice.graph import line_of, site_of
-from mcheck.answers.number_text import format_ranges
 from mcheck.answers.root_waits import StuckThread, Target, find_causes, find_signal
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
-from mcheck.base.phrase import Phrase, Thing, capital, join, say
+from mcheck.base.phrase import Phrase, Site, Thing, capital, join, say
 from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
 from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes, suggest_byte_count
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
+from mcheck.engines.protocol.operations.barrier_counts import suggest_barrier_count
+from mcheck.engines.protocol.operations.thread_names import format_threads
 from mcheck.engines.protocol.operations.wgmma import GROUPS
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
@@ -54,10 +55,11 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
     causes = [cause.group for cause in told]
     idle = {k for k in order if k not in roots and k not in needed and _waits_at_barrier(found[k])}
     groups = causes + [found[k] for k in order if k not in roots and k not in idle]
-    code = max(g.code for g in causes)  # whatever the order of the roles
-    near = any(cause.near for cause in told)
-    fixes = [cause.fix for cause in told if not near or cause.near or _waits_at_barrier(cause.group)]
-    cycle = [_explain_helpers(m, g, stuck) for g in groups]
+    cut = told[0].cut
+    code = max(cause.group.code for cause in told if cause.cut == cut)  # whatever the order of the roles
+    fixes = [cause.fix for cause in _select_told(told)]
+    helpers = [_explain_helpers(m, g, stuck) for g in groups]
+    cycle = [note for note in helpers if isinstance(note, ToCome) or not cut]  # who is not followed may signal
     return Problem(
         code,
         say("wait forever: {}", join(waits, "; ", "; ")),
@@ -74,7 +76,8 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
 @dataclass(frozen=True, slots=True)
 class _Cause:
     """A group with the fix for it. ``missed``: it has missed a phase, for which the others then wait; ``begun``: part
-    of what it waits for has come; ``plain``: its fix says no more than that nothing came.
+    of what it waits for has come; ``plain``: its fix says no more than that nothing came; ``cut``: it waits at a
+    barrier behind which its threads were not followed, so that nobody knows what they would signal for the others.
     """
 
     group: StuckGroup
@@ -82,6 +85,7 @@ class _Cause:
     missed: bool
     begun: bool
     plain: bool
+    cut: bool
 
     @property
     def near(self) -> bool:
@@ -91,14 +95,33 @@ class _Cause:
     @property
     def rank(self) -> tuple[bool, ...]:
         """What comes first: who waits for other threads to come tells less than what those wait for."""
-        return _waits_at_barrier(self.group), not self.missed, not self.begun, self.plain
+        return not self.cut, _waits_at_barrier(self.group), not self.missed, not self.begun, self.plain
+
+
+def _select_told(told: list[_Cause]) -> list[_Cause]:
+    """The causes whose fixes are told: those of barriers where all that is known ends, else those nearest to what is
+    wrong; what says only that nothing came, if there is no other.
+    """
+    if any(cause.cut for cause in told):
+        return [cause for cause in told if cause.cut]
+    near = any(cause.near for cause in told)
+    kept = [cause for cause in told if not near or cause.near or _waits_at_barrier(cause.group)]
+    return [cause for cause in kept if not cause.plain] or kept
 
 
 def _told(m: Machine, group: StuckGroup) -> _Cause:
     fix, missed = _suggest_fix(m, group)
     bar = group.agents[0].blocked_on
     plain = isinstance(bar, Mbarrier) and fix == advise("{}", _nothing_came(m, bar))
-    return _Cause(group, fix, missed, _has_begun(group), plain)
+    return _Cause(group, fix, missed, _has_begun(group), plain, all(map(is_cut, group.agents)))
+
+
+def is_cut(agent: Agent) -> bool:
+    """Whether an agent waits at a barrier with a count, and was not followed on from there."""
+    where = agent.blocked_on
+    behind = agent.code[agent.pc + 1 : agent.pc + 2]
+    counted = isinstance(where, BarrierState) and where.count is not None
+    return counted and any(isinstance(op, ops.UnknownContinuation) for op in behind)
 
 
 def _find_causes(m: Machine, groups: list[StuckGroup]) -> tuple[frozenset[int], frozenset[int]]:
@@ -174,20 +197,6 @@ def _group_stuck(m: Machine, stuck: list[Agent]) -> Iterator[StuckGroup]:
         at.setdefault(key, op)
     for key, agents in found.items():
         yield StuckGroup(tuple(agents), at[key], key[1], key[2])
-
-
-def format_threads(m: Machine, agents: Iterable[Agent]) -> str:
-    """Format threads by role, with ranges: ``consumer[0..63]``."""
-    numbers: dict[str, list[int]] = {}
-    alone: list[str] = []
-    for agent in agents:
-        for t in agent.threads:
-            thread = m.program.threads[t]
-            if thread.name == thread.role:
-                alone.append(thread.name)
-            else:
-                numbers.setdefault(thread.role, []).append(thread.number)
-    return ", ".join(alone + [f"{role}[{format_ranges(sorted(found))}]" for role, found in numbers.items()])
 
 
 def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
@@ -274,6 +283,8 @@ def _find_mbarrier_goal(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> OfMb
 def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
     """The fix for a group of stuck agents, and whether these have missed a phase, for which the others then wait."""
     bar = group.agents[0].blocked_on
+    if isinstance(bar, BarrierState) and bar.count is not None:
+        return suggest_barrier_count(m, bar), False
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return catalogue.get(group.code).fix, False
     state, name, wait = bar.state, m.thing_at(bar.address), site_of(group.op)
@@ -305,8 +316,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
         fill = _find_fill(group.agents[0])
         passed = any(_passed_before(group.agents[0], op, bar) for op in (group.op, fill) if op)
         if fill is not None and not passed:
-            free = "a wait for a slot that is free from the start begins with parity 1"
-            return advise("{}: {}", nothing, free), False
+            return _suggest_first_parity(m, bar, wait, state.expected), False
         if fill is not None:
             back = say("who uses what {} fills has to arrive on it afterwards", site_of(fill))
             return advise("{}: {}", nothing, back).noted(counted), False
@@ -318,6 +328,13 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> tuple[Fix, bool]:
     rounds = say("let the threads that signal it run as many iterations as {} waits for, or correct the parity", wait)
     fix = advise("Nobody arrives in {}: {}", now, rounds, phases=(Phase(name, state.phase),))
     return fix.noted(counted), False
+
+
+def _suggest_first_parity(m: Machine, bar: Mbarrier, wait: Site, count: int) -> Fix:
+    """The two ways to begin a ring whose slots are free: to pass the first wait, or to have its phase completed."""
+    times = "once" if count == 1 else f"{count} times, as its init counts,"
+    begin = f"begin with parity 1 there, for the slot is free from the start, or arrive {times} before the first wait"
+    return advise("Nothing arrives on {} before {} waits for its phase 0: {}", m.thing_at(bar.address), wait, begin)
 
 
 _ALL_BYTES = "expect as many bytes as the copies complete"

@@ -348,12 +348,19 @@ def _slot(m: Machine, *records: Record) -> Stage | None:
 
 
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
-    """Report a flag on a pair of accesses, once for each pair of statements."""
+    """Report a flag on a pair of accesses, once for each pair of statements: of two warps rather than of one, where
+    less than a barrier of the CTA might do. The wait that an asynchronous access lacks is that of its own warp.
+    """
     code = entry.code
     spans = (code, old.event.op.span, new.event.op.span, old.write, new.write)
-    if spans in m.reported:
+    within = m.warp_of(m.agents[old.agent]) == m.warp_of(m.agents[new.agent])
+    plain = old.event.order is not None and new.event.order is not None
+    before = ("within a warp", *spans)
+    if spans in m.reported and (within or before not in m.reported):
         return
     m.reported.add(spans)
+    if within and plain:
+        m.reported.add(before)
     byte = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
     first, second = describe_access(m, old, byte, high, new), describe_access(m, new, byte, high, old)
     base = _base(m, low)
@@ -364,18 +371,24 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     lack = (": ", Lack(advice.lack)) if advice.lack else ()
     stage = (", ", slot) if slot is not None else ()
     said = say("{} on {}{}: {}{}", entry.name.replace("-", " "), where, stage, what, lack)
-    m.problems.append(
-        Problem(
-            code,
-            said,
-            (first, second),
-            tuple(sorted({old.agent, new.agent})),
-            len(m.trace),
-            old.position,
-            advice.fixes,
-            advice.gap,
-        )
+    found = Problem(
+        code,
+        said,
+        (first, second),
+        tuple(sorted({old.agent, new.agent})),
+        len(m.trace),
+        old.position,
+        advice.fixes,
+        advice.gap,
     )
+    if within or before not in m.reported:
+        m.problems.append(found)
+        return
+    m.reported.discard(before)
+    ends = [(a.span, a.access) for a in found.accesses]
+    same = (k for k, p in enumerate(m.problems) if p.code == code and [(a.span, a.access) for a in p.accesses] == ends)
+    if (at := next(same, None)) is not None:
+        m.problems[at] = found
 
 
 def _named(access: Access) -> str:

@@ -11,13 +11,14 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_line
 from mcheck.engines.protocol.operations import aligned_instructions, mbarrier_reordering, wgmma
 from mcheck.engines.protocol.operations.blocked_waits import note_other_orders
-from mcheck.engines.protocol.operations.deadlocks import describe_deadlock, format_threads
+from mcheck.engines.protocol.operations.deadlocks import describe_deadlock
 from mcheck.engines.protocol.operations.execution_barriers import complete_cluster_barrier, try_complete
 from mcheck.engines.protocol.operations.failed_attempts import enter_failed_reads
 from mcheck.engines.protocol.operations.mbarrier_updates import REINITIALISED, find_unannounced_bytes
 from mcheck.engines.protocol.operations.mbarrier_waits import enter_endless_wait
 from mcheck.engines.protocol.operations.phase_deferral import note_deferrable
 from mcheck.engines.protocol.operations.races import report_object_use
+from mcheck.engines.protocol.operations.thread_names import format_threads
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, Word
 from mcheck.events.event import Event
