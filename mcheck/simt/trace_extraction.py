@@ -340,7 +340,7 @@ class Runner:
         ``one_order`` see ``extract_traces``.
         """
         observations = c.recorded.observations()
-        telling = c.recorded.bind_values(one_order=one_order)
+        telling = c.recorded.bind_values(one_order=one_order, settled=c.strong_writes.settled)
         gaps = [*c.recorded.gaps.values(), *(() if telling else c.recorded.order_gaps.values())]
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]

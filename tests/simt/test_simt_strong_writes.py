@@ -192,3 +192,21 @@ def test_a_store_at_an_index_may_change_any_word_of_local_memory(read: str, plac
     params = {"flag": {"buffer": 4, "init": {"hex": "00000000"}}, "out": {"buffer": 8}}
     given = check(TABLE.replace("READ", read).replace("PLACE", place), {"grid": 1, "block": 2, "params": params})
     assert given.verdict == found, (given.reason, given.findings)
+
+
+BROADCAST = KERNEL.replace("ld.shared.u32 %r2, [word];", "ld.volatile.shared.u32 %r2, [word]; {behind}")
+ONE_WRITER = "@%p st.volatile.shared.u32 [word], 2;"
+
+
+@pytest.mark.parametrize(("value", "verdict"), [("0", "proved"), ("2", "finding")])
+@pytest.mark.parametrize("behind", ["", "bar.sync 0; @%q st.volatile.shared.u32 [word], 0;"])
+def test_what_one_thread_tells_all_by_strong_accesses_is_followed(value: str, verdict: str, behind: str) -> None:
+    """Barriers order the loads of all threads, more than are followed with several values each."""
+    text = BROADCAST.format(writes=ONE_WRITER, value=value, behind=behind)
+    assert check(text, {"grid": 1, "params": {"out": {"buffer": 4}}}).verdict == verdict
+
+
+@pytest.mark.parametrize("behind", ["@%q st.volatile.shared.u32 [word], 0;", "@%q red.shared.and.b32 [word], 0;"])
+def test_what_is_written_without_a_barrier_may_be_what_was_told(behind: str) -> None:
+    text = BROADCAST.format(writes=ONE_WRITER, value="0", behind=behind)
+    assert check(text, {"grid": 1, "params": {"out": {"buffer": 4}}}, timeout=2).verdict != "proved"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -40,7 +40,7 @@ class Gap:
 
 
 MAX_BOUND_VALUES = 16
-"""Maximum number of values for which other paths are followed, if control depends on them."""
+"""Maximum number of values that may be others for which other paths are followed, if control depends on them."""
 
 
 @dataclass(slots=True)
@@ -101,12 +101,12 @@ class RecordedOperations:
         reason = f"only one order is followed where {what}"
         self.order_gaps.setdefault((reason, span), Gap(reason, span))
 
-    def bind_values(self, *, one_order: bool = False) -> bool:
+    def bind_values(self, *, one_order: bool = False, settled: Collection[AccessId] = ()) -> bool:
         """Bind atomics and strong loads to the values that they returned in this run, where the path depends on them;
         stores of such values become known. Returns whether other values can be told: each of these operations is
         followed by an ``AssumedValue``, unless the path is the same for all of its values. Otherwise there are too
-        many, or ``one_order`` is asked for: only the order of this run is followed, and an atomic is a wait for its
-        value.
+        many beside those that barriers have ``settled``, or ``one_order`` is asked for: only the order of this run is
+        followed, and an atomic is a wait for its value.
         """
         if not self.order_gaps:
             return True
@@ -124,7 +124,7 @@ class RecordedOperations:
             and self.order_is_possible
             and not self.has_unbound_values
             and self.decisive_atomics.isdisjoint(self.unknown_atomics)
-            and len(told) + len(self.loaded) <= MAX_BOUND_VALUES
+            and len(told) + len(self.loaded.keys() - set(settled)) <= MAX_BOUND_VALUES
         )
         self._bind_stores()
         bound = (told if telling else atomics) | self.loaded

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from mcheck.base.records import dataclass
+from mcheck.simt.execution.forced_values import AccessId
 from mcheck.simt.execution.lanes import Mask
 
 STORE = "store"
@@ -29,6 +30,12 @@ class StrongWrites:
     """The latest strong write of each byte, as lane, time, and what it writes; weak stores end their time."""
 
     latest: dict[int, tuple[int, int, What]] = field(default_factory=dict)
+    settled: set[AccessId] = field(default_factory=set)
+    """The strong loads that barriers order behind what they have read, and before what is written later: they return
+    the same in every order.
+    """
+    readers: dict[int, list[tuple[int, int, AccessId]]] = field(default_factory=dict)
+    """Which of them have read a byte since it was written, as lane, time, and access."""
     disordered: set[int] = field(default_factory=set)
     """The bytes that hold what one of several orders leaves."""
     barriers: deque[tuple[int, Mask]] = field(default_factory=lambda: deque(maxlen=MAX_BARRIERS))
@@ -41,6 +48,7 @@ class StrongWrites:
         for byte in range(address, address + size):
             old = self.latest.get(byte)
             self.latest[byte] = lane, self.now, what
+            self._end_reads(byte, lane)
             if old is None:
                 continue
             if old[0] == lane or self._are_ordered(old[0], old[1], lane):
@@ -49,10 +57,28 @@ class StrongWrites:
             elif old[2] != what:
                 self.disordered.add(byte)
 
+    def add_read(self, lane: int, address: int, size: int, access: AccessId) -> None:
+        """Record a strong load."""
+        found = [self.latest.get(byte) for byte in range(address, address + size)]
+        behind = all(last and (last[0] == lane or self._are_ordered(last[0], last[1], lane)) for last in found)
+        if not behind or self.are_disordered(address, size):
+            self.settled.discard(access)
+            return
+        self.settled.add(access)
+        for byte in range(address, address + size):
+            self.readers.setdefault(byte, []).append((lane, self.now, access))
+
+    def _end_reads(self, byte: int, lane: int) -> None:
+        """A lane writes a byte: those that have read it without a barrier since might have read this."""
+        for reader, time, access in self.readers.pop(byte, ()):
+            if reader != lane and not self._are_ordered(reader, time, lane):
+                self.settled.discard(access)
+
     def add_weak(self, addresses: Iterable[int], size: int) -> None:
         """Record weak stores: they are ordered after the writes before them, or race."""
         for address in addresses:
             for byte in range(address, address + size):
+                self.readers.pop(byte, None)
                 if self.latest.pop(byte, None) is not None:
                     self.disordered.discard(byte)
 

@@ -280,6 +280,8 @@ class _Load:
             _receive(c, lanes, self.at, known[row])
         if order and self.strong and followed and len(self.rows) == 1:
             c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0, failed)
+            for lane, where in zip(lanes.tolist(), address.tolist(), strict=True):
+                c.strong_writes.add_read(lane, where, size, (lane, len(c.recorded.code[lane]) - 1))
         elif (known[row][lanes] & taint.ORDER).any() and (
             order or c.meetings.are_handed_on(address, size * len(self.rows))
         ):
