@@ -65,8 +65,8 @@ def test_one_fence_before_the_barrier_covers_all_stores() -> None:
         "cuda/warp_rings no-proxy-fence",
         "cuda/wgmma_tile no-proxy-fence",
         "cuda/multicast fence-removed",
+        "cute/scaled_sm90 no-fence",
         "gluon/hopper_sm90 epilogue-without-fence",
-        "triton/matmul_made_sm90 tile-stored-without-fence",
     ],
 )
 def test_the_fence_that_is_named_mends_the_twin(label: str) -> None:

@@ -13,7 +13,7 @@ from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Change, Condition, Fix, Given, IdleWait, Insert, Note, Point, Property, advise
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import WIDTH
 
@@ -31,15 +31,16 @@ def suggest_proxy_fence(g: ExecutionGraph) -> Fix:
 
 
 def _before_hand_over(g: ExecutionGraph, fence: str, otherwise: Given) -> Insert:
-    """The fence before the last place at which the thread of the earlier access, and each that makes it, hands over
-    what the later one takes over; behind the access, with ``otherwise``, if no such place is known.
+    """The fence before a place at which the thread of the earlier access, and each that makes it, hands over what the
+    later one takes over: the first one behind all accesses of its kind to the object. Behind the access, with
+    ``otherwise``, if no such place is known.
     """
     first = site_of(g.old.op)
     several = _executed_by_several(g, g.old.op)
-    overs = [op for op in _hand_overs(g) if _all_come_to(g, op)]
-    if overs:
+    over = next((op for op in _hand_overs(g) if _all_come_to(g, op)), None)
+    if over is not None:
         who = (Given(Condition.EACH_THREAD_OF, first),) if several else ()
-        return _fence(fence, site_of(overs[-1]), False, Given(Condition.HANDS_OVER), *who)
+        return _fence(fence, site_of(over), False, Given(Condition.HANDS_OVER), *who)
     if g.old.agent == g.new.agent:
         return _fence(fence, site_of(g.new.op), False)
     over = find_hand_over(g, g.old.agent, g.old.position)
@@ -56,7 +57,23 @@ def _hand_overs(g: ExecutionGraph) -> list[Op]:
         known = new.step - 1
     else:
         known = new.time[old.agent]
-    return [e.op for e in g.own_steps(old.agent, old.position + 1) if e.step <= known and is_release(e)]
+    behind = [e for e in g.own_steps(old.agent, old.position + 1) if e.step <= known]
+    while behind and not is_release(behind[-1]):
+        behind.pop()  # what it does after the last hand-over is not handed over
+    last = max((k for k, e in enumerate(behind) if _is_alike(g, e.op)), default=0)
+    return [e.op for e in behind[last:] if is_release(e)]
+
+
+def _is_alike(g: ExecutionGraph, op: Op) -> bool:
+    """Whether an operation writes to the object of the earlier access or, if that is a read, reads it."""
+    places = () if op.facets.asynchronous else op.facets.writes if g.old.write else op.facets.reads
+    found = [at for name in places if (at := _first_address(getattr(op, name))) is not None]
+    home = g.program.memory.find(g.old.event.address) if found and g.old.event.address is not None else None
+    return home is not None and any(home is g.program.memory.find(at) for at in found)
+
+
+def _first_address(at: object) -> int | None:
+    return at.value if isinstance(at, Const) else at.values[0] if isinstance(at, Lanes) else None
 
 
 def _all_come_to(g: ExecutionGraph, over: Op) -> bool:
