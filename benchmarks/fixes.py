@@ -63,7 +63,9 @@ def try_fix(case: Case, timeout: float) -> Tried:
     before = {line + sum(at <= line for at in shift) for line in _lines(first)} | set(_lines(first))
     if after.verdict == "error" or any(f.code == first.code and before & set(_lines(f)) for f in after.findings):
         return Tried(case.label, first.code, HELPLESS, words)
-    whole = after.verdict in _verdicts_without_bug(case) and not after.findings
+    clean = next(other for other in cases() if other.path == case.path and not other.edits)
+    more = _codes(after) and _codes(after) - _codes(_ask(clean.text(), clean, timeout))  # it may have some for review
+    whole = after.verdict in clean.verdicts and not more
     return Tried(case.label, first.code, "mended" if whole else "gone", words)
 
 
@@ -75,8 +77,8 @@ def _lines(finding: Finding) -> Sequence[int]:
     return [access.span.line for access in finding.accesses if access.span is not None]
 
 
-def _verdicts_without_bug(case: Case) -> frozenset[str]:
-    return next(other.verdicts for other in cases() if other.path == case.path and not other.edits)
+def _codes(found: Any) -> set[str]:
+    return {finding.code for finding in found.findings}
 
 
 def main() -> int:

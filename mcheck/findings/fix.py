@@ -40,6 +40,8 @@ class Condition(StrEnum):
 
     EACH_THREAD = "each thread"
     """Every thread that executes the statement."""
+    EACH_THREAD_OF = "each thread of"
+    """Every thread that executes another statement."""
     EACH_OF_CTA = "each thread of the CTA"
     BEFORE = "before"
     AFTER = "after"

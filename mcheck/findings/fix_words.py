@@ -51,6 +51,7 @@ _TENSOR_HAND_OVER = say(
 )
 _CONDITIONS = {
     Condition.EACH_THREAD: "in every thread that executes it",
+    Condition.EACH_THREAD_OF: "in every thread that executes {}",
     Condition.EACH_OF_CTA: "in every thread of the CTA",
     Condition.BEFORE: "before {}",
     Condition.AFTER: "after {}",

@@ -35,8 +35,8 @@ def _in_frame(step: Step, known: Mapping[int, CompiledLine], finding: Finding) -
         shared = _shared([one.source for one in lines])
         if len(lines) == len(ends) and shared is not None:
             yield from ((one, shared) for one in lines)
-    if isinstance(step, Insert) and (step.waits or step.codes[0].startswith("bar.")):
-        between = finding.accesses[:1] if step.waits else finding.accesses
+    if isinstance(step, Insert) and (step.waits or step.codes[0].startswith(("bar.", "fence.proxy."))):
+        between = finding.accesses if step.codes[0].startswith("bar.") else finding.accesses[:1]
         for point in step.points:
             if (one := known.get(point.site.line)) is None:
                 continue

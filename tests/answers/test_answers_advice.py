@@ -36,7 +36,7 @@ def advice_of(given: Answer) -> dict[tuple[object, ...], str]:
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("bulk/bulk-destination-written-before-without-fence", "Execute fence.proxy.async.shared::cta after line 10"),
+        ("bulk/bulk-destination-written-before-without-fence", "Execute fence.proxy.async.shared::cta before line 12"),
         ("cp-async/cp-async-wait-then-relaxed-flag", "Put a barrier between the wait at line 10 and line 16"),
         ("cp-async/cp-async-refill-without-barrier", "Order line 15 before the issue of the operation at line 10"),
         ("cp-async/cp-async-data-into-bulk-store-value", "after line 10, which waits for the copy"),

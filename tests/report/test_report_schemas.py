@@ -252,7 +252,7 @@ def test_a_fix_that_inserts_instructions_is_an_edit(report: Callable) -> None:
     line, at = lines[region["startLine"] - 1], region["startColumn"] - 1
     lines[region["startLine"] - 1] = line[:at] + inserted["insertedContent"]["text"] + line[at:]
     (found,) = json.loads(report("check", "--format", "json", path))["results"][0]["findings"]
-    assert found["edits"] == [{"insert": "fence.proxy.async.shared::cta;", "line": 4, "column": 3, "after": True}]
+    assert found["edits"] == [{"insert": "fence.proxy.async.shared::cta;", "line": 5, "column": 3, "after": False}]
     mended = json.loads(report("check", "--format", "json", write("t", "\n".join(lines))))
     assert mended["results"][0]["verdict"] == "proved"
 

@@ -6,32 +6,88 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
-from mcheck.answers.advice.scope_mismatch import narrowest_common_scope, scope_of
+from mcheck.answers.advice.known_order import is_releasing_fence
+from mcheck.answers.advice.scope_mismatch import narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Code, Phrase, Site, capital, join, say
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Change, Condition, Fix, Given, IdleWait, Insert, Note, Point, Property, advise
 from mcheck.ir import ops
-from mcheck.ir.expr import Const
+from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import WIDTH
 
 
 def suggest_proxy_fence(g: ExecutionGraph) -> Fix:
-    """The proxy fence after a write, before its bytes are handed over."""
-    first, second = site_of(g.old.op), site_of(g.new.op)
-    if g.place(g.old.agent).cta.number != g.place(g.new.agent).cta.number:
-        both = ((first, True, Condition.BEFORE_RELEASE), (second, False, Condition.AFTER_ACQUIRE))
-        return Fix(tuple(_fence("fence.proxy.async", site, after, Given(given)) for site, after, given in both))
-    fence = "fence.proxy.async.global" if g.old.is_global else "fence.proxy.async.shared::cta"
-    over = find_release(g, g.old.agent, g.old.position)
-    each = Given(Condition.EACH_THREAD)
-    if over is not None and over is not g.new.op:
-        who = (each,) if _executed_by_several(g, g.old.op) else ()
-        return Fix((_fence(fence, first, True, *who, Given(Condition.BEFORE_HAND_OVER, site_of(over))),))
+    """The proxy fence between an access and what hands its bytes over: as late as it can stand, where it covers the
+    other accesses before the hand-over as well, of which unrolled loops make many.
+    """
+    old, new = g.old, g.new
+    if g.place(old.agent).cta.number != g.place(new.agent).cta.number:
+        there = _fence("fence.proxy.async", site_of(new.op), False, Given(Condition.AFTER_ACQUIRE))
+        return Fix((_before_hand_over(g, "fence.proxy.async", Given(Condition.BEFORE_RELEASE)), there))
+    fence = "fence.proxy.async.global" if old.is_global else "fence.proxy.async.shared::cta"
+    return Fix((_before_hand_over(g, fence, Given(Condition.BEFORE_ANY_HAND_OVER)),))
+
+
+def _before_hand_over(g: ExecutionGraph, fence: str, otherwise: Given) -> Insert:
+    """The fence before a place at which the thread of the earlier access, and each that makes it, hands over what the
+    later one takes over: the first one behind all accesses of its kind to the object. Behind the access, with
+    ``otherwise``, if no such place is known.
+    """
+    first = site_of(g.old.op)
+    several = _executed_by_several(g, g.old.op)
+    over = next((op for op in _hand_overs(g) if _all_come_to(g, op)), None)
+    if over is not None:
+        who = (Given(Condition.EACH_THREAD_OF, first),) if several else ()
+        return _fence(fence, site_of(over), False, Given(Condition.HANDS_OVER), *who)
     if g.old.agent == g.new.agent:
-        return Fix((_fence(fence, first, True, Given(Condition.BEFORE, second)),))
-    return Fix((_fence(fence, first, True, each, Given(Condition.BEFORE_ANY_HAND_OVER)),))
+        return _fence(fence, site_of(g.new.op), False)
+    over = find_hand_over(g, g.old.agent, g.old.position)
+    until = Given(Condition.BEFORE_HAND_OVER, site_of(over)) if over is not None else otherwise
+    return _fence(fence, first, True, *((Given(Condition.EACH_THREAD),) if several else ()), until)
+
+
+def _hand_overs(g: ExecutionGraph) -> list[Op]:
+    """What hands over the earlier access so that the later one knows it; nothing if one thread alone makes both."""
+    old, new = g.old, g.new
+    if old.agent == new.agent:
+        if not _executed_by_several(g, old.op):
+            return []
+        known = new.step - 1
+    else:
+        known = new.time[old.agent]
+    behind = [e for e in g.own_steps(old.agent, old.position + 1) if e.step <= known]
+    while behind and not is_release(behind[-1]):
+        behind.pop()  # what it does after the last hand-over is not handed over
+    last = max((k for k, e in enumerate(behind) if _is_alike(g, e.op)), default=0)
+    return [e.op for e in behind[last:] if is_release(e)]
+
+
+def _is_alike(g: ExecutionGraph, op: Op) -> bool:
+    """Whether an operation writes to the object of the earlier access or, if that is a read, reads it."""
+    places = () if op.facets.asynchronous else op.facets.writes if g.old.write else op.facets.reads
+    found = [at for name in places if (at := _first_address(getattr(op, name))) is not None]
+    home = g.program.memory.find(g.old.event.address) if found and g.old.event.address is not None else None
+    return home is not None and any(home is g.program.memory.find(at) for at in found)
+
+
+def _first_address(at: object) -> int | None:
+    return at.value if isinstance(at, Const) else at.values[0] if isinstance(at, Lanes) else None
+
+
+def _all_come_to(g: ExecutionGraph, over: Op) -> bool:
+    """Whether all threads that have made the earlier access come to a place behind it."""
+    last = {e.agent: e for e in g.steps if e.signal < 0 and e.op.span == g.old.op.span}
+    come = {e.agent for e in g.steps if e.signal < 0 and e.op.span == over.span and e.step > _step(last.get(e.agent))}
+    return all(
+        agent in come or any(op.span == over.span for op in g.agents[agent].code[max(e.pc, 0) :])
+        for agent, e in last.items()
+    )
+
+
+def _step(entry: Step | None) -> int:
+    return entry.step if entry is not None else 0
 
 
 def _fence(code: str, site: Site, after: bool, *given: Given, because: Phrase = ()) -> Insert:
@@ -42,19 +98,26 @@ def _executed_by_several(g: ExecutionGraph, op: Op) -> bool:
     return sum(any(o.span == op.span for o in t.code) for t in g.program.threads) > 1
 
 
-def find_release(g: ExecutionGraph, agent: int, position: int, step: int | None = None) -> Op | None:
-    """The first release of an agent after a position of the graph (and before a step)."""
+def find_hand_over(g: ExecutionGraph, agent: int, position: int, until: int | None = None) -> Op | None:
+    """What first hands over what an agent has done up to a position of the graph (and before a step of its own)."""
     for entry in g.own_steps(agent, position + 1):
-        if (step is None or entry.step < step) and is_release(entry):
+        if until is not None and entry.step >= until:
+            return None
+        if is_release(entry):
             return entry.op
     return None
 
 
 def is_release(entry: Step) -> bool:
-    """Whether a step hands over what comes before it, if its semantics do: a strong write, a barrier, an arrive."""
+    """Whether a step hands over what comes before it: a barrier, an arrive, a release or the fence that makes one of a
+    relaxed write behind it (8.8).
+    """
     op = entry.op
-    writes = isinstance(op, ops.ScalarWrite) and op.sem != "weak"
-    return entry.signal < 0 and (writes or op.facets.synchronises or isinstance(op, ops.MbarrierArrive))
+    if entry.signal >= 0 or (isinstance(op, ops.ClusterBarrier) and op.kind == "wait"):
+        return False
+    if isinstance(op, ops.Fence) and op.restrict in ("tensor", "mbarrier_init"):  # fences of something else
+        return False
+    return op.facets.synchronises or releases(op) or is_releasing_fence(op)
 
 
 def explain_idle_proxy_fences(g: ExecutionGraph) -> Note | None:
@@ -71,7 +134,7 @@ def explain_idle_proxy_fences(g: ExecutionGraph) -> Note | None:
             named = ", ".join(sorted(op.spaces)) or op.restrict or "another space"
             remarks.append(say("{} is for {}, not for these bytes", where, named))
         elif entry.agent == g.old.agent:
-            release = find_release(g, entry.agent, g.old.position, entry.step)
+            release = find_hand_over(g, entry.agent, g.old.position, entry.step)
             if release is not None:
                 remarks.append(say("{} comes after the hand-over at {}", where, site_of(release)))
         elif entry.agent != g.new.agent:

@@ -371,6 +371,11 @@ def test_what_is_there_of_a_publication_counts(own: str, other: str, meet: str, 
     assert told in missing(INIT.replace("OWN", own).replace("OTHER", other).replace("MEET", meet))
 
 
+def test_a_fence_of_inits_stands_behind_the_last_one() -> None:
+    text = INIT.replace(".b64 b;", ".b64 b; .shared .b64 c;").replace("OWN", "mbarrier.init.shared::cta.b64 [c], 1;")
+    assert f"{FENCE[:-1]} after line 5" in missing(text.replace("OTHER", "").replace("MEET", MEET))
+
+
 def test_different_counts_of_a_barrier_are_told_with_both_lines() -> None:
     text = "PTX counts\n{ }\nP@cta 0 {\n  barrier.sync 1, 64;\n}\nQ@cta 0 {\n  barrier.sync 1, 96;\n}\n"
     (clash,) = found(text)

@@ -157,7 +157,7 @@ def test_a_race_is_shown_explained_and_mended() -> None:
         )
         assert fix.title == "Insert fence.proxy.async.shared::cta (RACE004)"
         mended = changed(REFILL, fix.edit.changes[URI])
-        assert "st.shared.u32 [buf], 1;\n  fence.proxy.async.shared::cta;\n" in mended
+        assert "\n  fence.proxy.async.shared::cta;\n  cp.async.bulk" in mended
         client.types(mended, 2)
         assert await client.diagnostics(2) == []
 
@@ -211,7 +211,7 @@ def test_a_module_is_checked_with_the_launch_beside_it(tmp_path: Path) -> None:
         )
         assert fix.title == "Insert fence.proxy.async.shared::cta (RACE004)"
         mended = changed(racy, fix.edit.changes[uri])
-        assert "%r2;\n\tfence.proxy.async.shared::cta;\n" in mended
+        assert "\n\tfence.proxy.async.shared::cta;\n\tbar.sync" in mended
         client.types(mended, 3, uri)
         assert await client.diagnostics(3) == []
         client.types(racy.replace("st.shared", "st..shared"), 4, uri)

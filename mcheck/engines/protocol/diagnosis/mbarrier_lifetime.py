@@ -28,7 +28,8 @@ def suggest_publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> Fixe
     if there is not None:
         return (Fix((Publish(site_of(there), use, cluster=True),)),)
     lacks_barrier = not (_meets(owner.code, init, after=True) and _meets(agent.code, op, after=False))
-    publish = Fix((Publish(site_of(init), use, cluster=lacks_barrier, fence="fence.mbarrier_init.release.cluster"),))
+    last = site_of(_last_init(owner.code, init))
+    publish = Fix((Publish(last, use, cluster=lacks_barrier, fence="fence.mbarrier_init.release.cluster"),))
     others = [
         Note(say("The one at {} is for the inits of its own thread, {}", site_of(f), m.name(a))) for a, f in fences
     ]
@@ -39,6 +40,16 @@ def _meets(code: Sequence[Op], op: Op, *, after: bool) -> bool:
     """Whether a thread comes to a cluster barrier after an operation, or before it."""
     at = next((k for k, other in enumerate(code) if other.span == op.span), 0)
     return any(isinstance(other, ops.ClusterBarrier) for other in (code[at:] if after else code[:at]))
+
+
+def _last_init(code: Sequence[Op], init: Op) -> Op:
+    """The last init of a thread before the next cluster barrier: a fence behind it covers all of them."""
+    last = init
+    for op in code[next((k for k, other in enumerate(code) if other.span == init.span), len(code)) :]:
+        if isinstance(op, ops.ClusterBarrier):
+            break
+        last = op if isinstance(op, ops.MbarrierInit) else last
+    return last
 
 
 def _of_inits(op: Op) -> bool:
