@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import (
-    commit_for_wait,
     explain_late_wait,
     find_commit,
     find_group_wait,
@@ -14,6 +13,7 @@ from mcheck.answers.advice.async_groups import (
     find_weak_wait,
     has_waited,
     pending_groups_note,
+    suggest_commit,
     wait_for_completion,
     wait_of_group,
 )
@@ -59,6 +59,8 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     if relaxed is not None:
         return relaxed
     if old.agent == new.agent and (len(g.agents[old.agent].threads) == 1 or isinstance(old.op, ops.Wgmma)):
+        if isinstance(wait, Insert) and (commit := suggest_commit(g)):
+            return commit
         group = wait_of_group(g, new.position) if isinstance(wait, Insert) else None
         if group is not None:
             group = replace(group, weak=find_weak_wait(g, new.step, new.op))
@@ -153,7 +155,9 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
     met = classify_stage_read(g)
     if met is ReadPhase.NEXT:
         return Fix((BeforeIssue(second, issue),))
-    instead = commit_for_wait(g) or (_or_before(second, issue) if met is ReadPhase.EITHER else None)
+    if commit := suggest_commit(g):
+        return commit
+    instead = _or_before(second, issue) if met is ReadPhase.EITHER else None
     over = _last_release_known(g)
     waited = None
     if over is not None:
