@@ -472,3 +472,30 @@ def test_no_fence_is_left_out_for_which_less_speaks(
     last = all_of_them if fences == 2 else fewer
     said = f"Tried on {last.executions} executions; others may lack more"
     assert [note.text for note in fix.notes] == ([] if last.whole else [(said,)])
+
+
+WRITTEN_AGAIN = """PTX written_again
+{ .global .align 128 .b8 dst[256]; .shared .align 128 .b8 buf[128]; }
+P@cta 0, warp 0..2, lane 0 {
+  for k in 0..2 {
+    bar.sync 0;
+    st.shared.u32 [buf + 4*%warpid], k;
+    fence.proxy.async;
+    bar.sync 0;
+    if (%warpid == 1) {
+      cp.async.bulk.global.shared::cta.bulk_group [dst + 128*k], [buf], 16;
+      cp.async.bulk.commit_group;
+    }
+  }
+  cp.async.bulk.wait_group 0;
+}
+"""
+
+
+def test_a_wait_for_what_others_write_as_well_stands_before_the_barrier() -> None:
+    """Before its own write it would cover the issuing thread alone."""
+    found = errors(WRITTEN_AGAIN)
+    own = next(f for f in found if len({access.thread for access in f.accesses}) == 1)
+    assert own.missing.startswith("Execute cp.async.bulk.wait_group.read 0 before line 5, which hands the bytes over")
+    lines = WRITTEN_AGAIN.split("\n")
+    assert not errors("\n".join(apply_edits(lines, make_edits(own.fixes, lines))))
