@@ -117,10 +117,22 @@ def words(fix: Fix) -> Phrase:
 
 def _steps(steps: tuple[Step, ...]) -> Phrase:
     """Steps as one clause; a hand-over follows on what it hands over."""
-    said = [_step(one) for one in steps]
+    said = [*_strengthen(steps)] or [_step(one) for one in steps]
     if len(steps) > 1 and isinstance(steps[-1], HandOver):
         return (*join(said[:-1]), ", then ", *said[-1])
     return join(said, last=", and " if any(isinstance(s, Insert) and s.given for s in steps[:-1]) else " and ")
+
+
+def _strengthen(steps: tuple[Step, ...]) -> Iterator[Phrase]:
+    """Of waits that leave too many groups pending, those at all places that need one number, at once."""
+    waits = [(one, one.weak) for one in steps if isinstance(one, Insert) and one.weak is not None]
+    if 1 < len(waits) == len(steps):
+        alike = dict.fromkeys((one.codes, weak.pending) for one, weak in waits)
+        for codes, pending in alike:
+            at = Sites(
+                tuple(weak.site for one, weak in waits if (one.codes, weak.pending) == (codes, pending)), " and "
+            )
+            yield say("execute {} instead of {} at {}", _codes(codes), str(pending), at)
 
 
 def _step(step: Step) -> Phrase:
@@ -163,11 +175,19 @@ def _given(given: tuple[Given, ...]) -> Phrase:
     return said
 
 
+def _codes(codes: tuple[str, ...]) -> Phrase:
+    return join([(Code(code),) for code in codes], "; ", "; ")
+
+
 def _insert(step: Insert) -> Phrase:
-    codes = join([(Code(code),) for code in step.codes], "; ", "; ")
+    codes = _codes(step.codes)
     if step.weak is not None:
         return say("execute {} instead of {} at {}", codes, str(step.weak.pending), step.weak.site)
-    places = join([("after " if place.after else "before ", place.site) for place in step.points])
+    if len(step.points) > 1 and len({place.after for place in step.points}) == 1:
+        every = Sites(tuple(place.site for place in step.points), " and ")
+        places: Phrase = ("after " if step.points[0].after else "before ", every)
+    else:
+        places = join([("after " if place.after else "before ", place.site) for place in step.points])
     where = (" ", *places) if places else say(" in {}", step.thread) if step.thread else ()
     because = say(", for {}", step.because) if step.because else ()
     return say("execute {}{}{}{}", codes, where, _given(step.given), because)

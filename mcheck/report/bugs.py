@@ -12,6 +12,7 @@ from mcheck.base.phrase import Stage, Thing
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
+from mcheck.findings.every_place import fix_at_every_place
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Change, Property
 from mcheck.findings.frames import count_common_calls, statement_of
@@ -45,12 +46,11 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
             continue
         effects = [g for g in groups if g.follows == number]
         others = [findings[k] for one in (group, *effects) for k in one.members]
+        members = [findings[k] for k in group.members]
         bugs.append(
             Bug(
-                place_for_all(
-                    _with_count(findings[group.members[0]], others), group.gap, [findings[k] for k in group.members]
-                ),
-                _stands_for([findings[k] for k in group.members], group),
+                fix_at_every_place(place_for_all(_with_count(members[0], others), group.gap, members), members),
+                _stands_for(members, group),
                 tuple(_consequences(findings[group.members[0]], [findings[g.members[0]] for g in effects], texts)),
                 len(group.members),
             )

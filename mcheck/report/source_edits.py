@@ -57,7 +57,7 @@ def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, 
                 edits.append(stronger)
                 continue
         edits += [_edit(step.codes, place, places.get(place.site.line), language, texts) for place in step.points]
-    return tuple(edit for edit in edits if edit is not None) if None not in edits else ()
+    return tuple(dict.fromkeys(edit for edit in edits if edit is not None)) if None not in edits else ()
 
 
 @lru_cache(maxsize=1)

@@ -38,7 +38,7 @@ COMMIT = "cp.async.bulk.commit_group;"
         (
             "",
             " 0",
-            "Execute cp.async.bulk.commit_group; cp.async.bulk.wait_group 0 before line 9. The wait at line 8 does",
+            "Execute cp.async.bulk.commit_group after line 6. The wait at line 8 does not cover the operation",
         ),
     ],
 )

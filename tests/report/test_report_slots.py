@@ -9,6 +9,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
+from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.report import checked
 from mcheck.report.bugs import collect_bugs
 from mcheck.report.lines import plain
@@ -82,7 +83,13 @@ BROKEN = {
         "    bar.warp.sync 0xffffffff;\n",
         "",
         "RACE003",
-        "bar.warp.sync 0xffffffff after line 24: at line 26",
+        "bar.warp.sync 0xffffffff after line 25: at line 26",
+    ),
+    "a lane frees the slot for its warp, which reads twice": (
+        "    fence.proxy.async;\n    bar.warp.sync 0xffffffff;\n",
+        "    ld.shared.u32 r1, [slot[k%2] + 4*(31 - %laneid)];\n    fence.proxy.async;\n",
+        "RACE003",
+        "bar.warp.sync 0xffffffff after line 26: at line 27",
     ),
     "a barrier counts threads that do not come": (
         MEET,
@@ -142,3 +149,13 @@ def test_of_races_in_a_warp_and_between_warps_the_one_between_warps_is_shown() -
 
 def _check(text: str) -> Result:
     return check_case(Case("slots.litmus", text=text), Settings(), Options())
+
+
+@pytest.mark.parametrize("bug", [bug for bug in BROKEN if bug.startswith("a lane frees the slot")])
+def test_the_lanes_meet_behind_all_that_the_arrive_releases(bug: str) -> None:
+    old, new, *_ = BROKEN[bug]
+    text = RING.replace(old, new)
+    (shown,) = collect_bugs(_check(text).findings, SourceText())
+    lines = text.split("\n")
+    edits = make_edits(shown.finding.fixes, lines)
+    assert _check("\n".join(apply_edits(lines, edits))).verdict is Verdict.PROVED

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.base.phrase import say
 from mcheck.base.records import dataclass
-from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Instead, Note, Point, WeakWait
+from mcheck.findings.fix import Condition, Fix, Given, IdleWait, Insert, Note, Point, WeakWait
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
@@ -16,6 +16,7 @@ from mcheck.ir.program import Thread
 
 MAX_PENDING_WGMMA = 7
 """Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
+_COMMITS = {"cp.async": "cp.async.commit_group", "bulk": "cp.async.bulk.commit_group"}
 
 
 def family_of(op: Op) -> str:
@@ -200,16 +201,56 @@ def explain_insufficient_wait(g: ExecutionGraph) -> IdleWait | None:
     return IdleWait(site_of(wait.op), (does,)) if wait is not None and does else None
 
 
-def commit_for_wait(g: ExecutionGraph) -> Instead | None:
-    """The commit that is missing between the operation and the wait that was meant for it."""
-    wait, family = _wait_meant(g), family_of(g.old.op)
-    if wait is None or not wait.own or wait.later is not None or wait.op.commits or family == "wgmma":
+def suggest_commit(g: ExecutionGraph) -> Fix | None:
+    """The commit that is missing between copies and a wait of their thread that would cover the operation then: copies
+    that stand between two points at which the thread synchronises are meant to be one group or, if that is not enough,
+    those of one round of a loop.
+    """
+    if family_of(g.old.op) == "wgmma" or g.old.signals:
         return None
-    before = itertools.takewhile(lambda e: e.op is not wait.op, g.steps[g.old.position :])
-    mine = [e.op for e in before if e.agent == g.old.agent and isinstance(e.op, type(g.old.op))]
-    commit = "cp.async.commit_group" if family == "cp.async" else "cp.async.bulk.commit_group"
-    insert = Insert(codes=(commit,), points=(Point(site_of(mine[-1]), after=True),))
-    return Instead((insert,), say("the wait at {} is meant for it", site_of(wait.op)))
+    return _suggest_commit(g, rounds=False) or _suggest_commit(g, rounds=True)
+
+
+def _suggest_commit(g: ExecutionGraph, *, rounds: bool) -> Fix | None:
+    family = family_of(g.old.op)
+    batches: list[list[Step]] = []
+    apart, closed = True, 0
+    for e in g.own_steps(g.old.agent, g.old.position):
+        if isinstance(e.op, Commit) and e.op.family == family:
+            batches, apart, closed = [], True, closed + 1
+        elif _joins_group(e.op, g.old.op):
+            again = rounds and any(e.op.span == other.op.span for batch in batches[-1:] for other in batch)
+            batches = [*batches, [e]] if apart or again else [*batches[:-1], [*batches[-1], e]]
+            apart = False
+        elif e.op.facets.blocks:
+            apart = True
+        if not isinstance(wait := e.op, WaitGroup) or wait.family != family or not g.is_known(e):
+            continue
+        if wait.read and g.old.is_modification:
+            continue
+        would = closed + len(batches) - 1
+        if batches and not wait.commits and isinstance(wait.pending, Const) and wait.pending.value <= would:
+            places = {_place_of_commit(g.agents[e.agent].code, batch[-1], wait) for batch in batches}
+            points = tuple(sorted(places, key=lambda point: (point.site.line, point.site.column)))
+            return Fix((Insert(codes=(_COMMITS[family],), points=points),))
+    return None
+
+
+def _place_of_commit(code: Sequence[Op], copy: Step, wait: Op) -> Point:
+    """Where the group of a copy is closed as often as ``wait`` counts groups: behind the copy or, if the last rounds
+    wait and copy nothing, before what follows in each round.
+    """
+    often = Counter(op.span for op in code)
+    if copy.pc < 0 or often[copy.op.span] >= often[wait.span]:
+        return Point(site_of(copy.op), after=True)
+    behind = (op for op in code[copy.pc + 1 :] if op.span is not None and often[op.span] == often[wait.span])
+    each = next(behind, None)
+    return Point(site_of(copy.op), after=True) if each is None else Point(site_of(each), after=False)
+
+
+def _joins_group(op: Op, other: Op) -> bool:
+    """Whether an operation belongs to the groups that another one does."""
+    return isinstance(op, type(other)) and getattr(op, "mbar", None) is None
 
 
 def _wait_meant(g: ExecutionGraph) -> _Wait | None:

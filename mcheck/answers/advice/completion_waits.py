@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import (
-    commit_for_wait,
     explain_late_wait,
     find_commit,
     find_group_wait,
@@ -14,6 +13,7 @@ from mcheck.answers.advice.async_groups import (
     find_weak_wait,
     has_waited,
     pending_groups_note,
+    suggest_commit,
     wait_for_completion,
     wait_of_group,
 )
@@ -22,7 +22,7 @@ from mcheck.answers.advice.completion_signals import (
     signalling_operation,
     suggest_next_stage,
 )
-from mcheck.answers.advice.graph import ExecutionGraph, site_of
+from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import is_unheard, suggest_wait_for_arrival
@@ -59,10 +59,19 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     if relaxed is not None:
         return relaxed
     if old.agent == new.agent and (len(g.agents[old.agent].threads) == 1 or isinstance(old.op, ops.Wgmma)):
+        if isinstance(wait, Insert) and (commit := suggest_commit(g)):
+            return commit
         group = wait_of_group(g, new.position) if isinstance(wait, Insert) else None
+        met = _barrier_before_others(g) if group is not None else None
+        if met is not None:
+            group = wait_of_group(g, g.steps.index(met)) or group
+        step, op = (new.step, new.op) if met is None else (met.step, met.op)
         if group is not None:
-            group = replace(group, weak=find_weak_wait(g, new.step, new.op))
-        return Fix((_placed(group or wait, second),)).noted(pending_groups_note(group.leaves if group else 0))
+            group = replace(group, weak=find_weak_wait(g, step, op))
+        given = () if met is None else (Given(Condition.HANDS_OVER),)
+        return Fix((_placed(group or wait, site_of(op), *given),)).noted(
+            pending_groups_note(group.leaves if group else 0)
+        )
     issuer = g.name(old.agent)
     if not old.write and new.time[old.agent] < old.step:
         waited = find_group_wait(g) if isinstance(wait, Insert) else None
@@ -90,6 +99,19 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     if signal is not None and (stay := suggest_next_stage(g, new, signal)):
         return stay
     return fix if signal is None else fix.noted(explain_wait_for_other_stage(g, new, signal))
+
+
+def _barrier_before_others(g: ExecutionGraph) -> Step | None:
+    """The barrier before a later access of the issuing thread, if other threads of its CTA execute that statement, too,
+    and do not issue the operation: a wait has to come before the barrier, or it covers its own thread alone.
+    """
+    old, new = g.old, g.new
+    others = [a for a in g.agents if a.index != old.agent and g.share_cta(a.index, old.agent)]
+    statements = {op.span for agent in others for op in agent.code}
+    if new.op.span not in statements or old.op.span in statements:
+        return None
+    own = [e for e in g.own_steps(old.agent, old.position) if e.step < new.step]
+    return next((e for e in reversed(own) if isinstance(e.op, ops.Barrier)), None)
 
 
 def _is_filled(g: ExecutionGraph) -> bool:
@@ -153,7 +175,9 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
     met = classify_stage_read(g)
     if met is ReadPhase.NEXT:
         return Fix((BeforeIssue(second, issue),))
-    instead = commit_for_wait(g) or (_or_before(second, issue) if met is ReadPhase.EITHER else None)
+    if commit := suggest_commit(g):
+        return commit
+    instead = _or_before(second, issue) if met is ReadPhase.EITHER else None
     over = _last_release_known(g)
     waited = None
     if over is not None:

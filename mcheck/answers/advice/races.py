@@ -136,8 +136,9 @@ def _suggest_order(g: ExecutionGraph, code: str) -> Fix:
     elected = _find_elected_lane(g)
     if elected is not None:
         alone = "arrives for its warp, and a release covers what its own thread did"
+        place = Point(_last_before_arrive(g, elected), after=True)
         return Fix(
-            (Insert(codes=("bar.warp.sync 0xffffffff",), points=(Point(site_of(old.op), after=True),)),),
+            (Insert(codes=("bar.warp.sync 0xffffffff",), points=(place,)),),
             why=say("at {} {} {}", site_of(elected.op), g.name(elected.agent), alone),
         )
     if code == "RACE001":
@@ -198,6 +199,18 @@ def _lacks_only_wgmma_fence(g: ExecutionGraph) -> bool:
         return False
     fences = [e for e in g.steps if e.agent == new.agent and isinstance(e.op, ops.WgmmaFence)]
     return not fences or not old.is_complete_before(new.agent, fences[-1].step, fences[-1].time)
+
+
+def _last_before_arrive(g: ExecutionGraph, arrive: Step) -> Site:
+    """The last statement that the warp executes between the earlier access and the arrive of its elected lane: other
+    reads of the stage, and a proxy fence, come before the lanes meet.
+    """
+    own = {op.span for op in g.agents[g.old.agent].code}
+    code = g.agents[arrive.agent].code[: arrive.pc]
+    since = next((k for k in range(len(code) - 1, -1, -1) if code[k].span == g.old.op.span), len(code))
+    behind = (op for op in code[since:] if not isinstance(op, ops.Branch))
+    common = [op for op in behind if op.span is not None and op.span in own and line_of(op) < line_of(arrive.op)]
+    return site_of(common[-1]) if arrive.pc >= 0 and common else site_of(g.old.op)
 
 
 def _find_elected_lane(g: ExecutionGraph) -> Step | None:

@@ -277,10 +277,36 @@ def test_a_commit_that_is_missing_before_the_wait_is_named() -> None:
     text = RING.replace("    cp.async.commit_group;\n", "").replace("wait_group 2", "wait_group 1")
     found = errors(text)
     (bug,) = causes(group_findings(found))
-    assert (
-        "if the wait at line 7 is meant for it: execute cp.async.commit_group after line 5"
-        in found[bug.members[0]].missing
-    )
+    assert found[bug.members[0]].missing.startswith("Execute cp.async.commit_group after line 5. The wait at line 7")
+
+
+LAST_ROUNDS = """PTX last_rounds
+{ .shared .align 16 .b8 buf[1536]; .global .align 16 .b8 src[2048]; }
+P@cta 0, warp 0 {
+  for k in 0..2 {
+    cp.async.cg.shared.global [buf + 512*k + 16*%laneid], [src + 512*k + 16*%laneid], 16;
+    cp.async.commit_group;
+  }
+  for k in 0..4 {
+    cp.async.wait_group 1;
+    bar.warp.sync 0xffffffff;
+    if (k < 2) {
+      cp.async.cg.shared.global [buf + 512*((k+2)%3) + 16*%laneid], [src + 512*(k+2) + 16*%laneid], 16;
+    }
+    ld.shared.u32 r0, [buf + 512*(k%3) + 16*(31 - %laneid)];
+  }
+}
+"""
+
+
+def test_a_commit_closes_a_group_in_each_round_that_waits() -> None:
+    """Behind the copy it would close none in the last rounds, whose waits leave one group pending."""
+    found = errors(LAST_ROUNDS)
+    (bug,) = causes(group_findings(found))
+    lines = LAST_ROUNDS.split("\n")
+    edits = make_edits(found[bug.members[0]].fixes, lines)
+    assert [(edit.line, edit.text.strip()) for edit in edits] == [(14, "cp.async.commit_group;")]
+    assert not errors("\n".join(apply_edits(lines, edits)))
 
 
 ROUNDS = """PTX rounds
@@ -446,3 +472,30 @@ def test_no_fence_is_left_out_for_which_less_speaks(
     last = all_of_them if fences == 2 else fewer
     said = f"Tried on {last.executions} executions; others may lack more"
     assert [note.text for note in fix.notes] == ([] if last.whole else [(said,)])
+
+
+WRITTEN_AGAIN = """PTX written_again
+{ .global .align 128 .b8 dst[256]; .shared .align 128 .b8 buf[128]; }
+P@cta 0, warp 0..2, lane 0 {
+  for k in 0..2 {
+    bar.sync 0;
+    st.shared.u32 [buf + 4*%warpid], k;
+    fence.proxy.async;
+    bar.sync 0;
+    if (%warpid == 1) {
+      cp.async.bulk.global.shared::cta.bulk_group [dst + 128*k], [buf], 16;
+      cp.async.bulk.commit_group;
+    }
+  }
+  cp.async.bulk.wait_group 0;
+}
+"""
+
+
+def test_a_wait_for_what_others_write_as_well_stands_before_the_barrier() -> None:
+    """Before its own write it would cover the issuing thread alone."""
+    found = errors(WRITTEN_AGAIN)
+    own = next(f for f in found if len({access.thread for access in f.accesses}) == 1)
+    assert own.missing.startswith("Execute cp.async.bulk.wait_group.read 0 before line 5, which hands the bytes over")
+    lines = WRITTEN_AGAIN.split("\n")
+    assert not errors("\n".join(apply_edits(lines, make_edits(own.fixes, lines))))
