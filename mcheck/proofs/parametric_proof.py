@@ -240,6 +240,11 @@ class _Prover:
     """The words that have turned out to need tracking (``exploration.Search.extra_words``)."""
     first: exploration.Search = field(init=False)
 
+    def __post_init__(self) -> None:
+        # What one thread alone touches in a program, others may touch in one of its family that continues its execution
+        # (`mcheck.proofs.prefix_sharing`).
+        self.passes -= {Pass.UNSHARED_ACCESSES}
+
     def prove_all(self, count: int) -> Proof:
         """Prove all N."""
         count += self.rounds.least

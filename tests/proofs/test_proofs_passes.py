@@ -112,3 +112,13 @@ def test_without_a_pass_nothing_else_is_proved(one: Pass) -> None:
     name = sorted(WRONG)[list(Pass).index(one) % len(WRONG)]
     with pytest.raises(Aperiodic):
         proved(WRONG[name], passes)
+
+
+def test_what_one_program_leaves_to_one_thread_may_be_shared_in_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An execution that is continued as that of another number has all of its accesses."""
+    asked = []
+    monkeypatch.setattr(
+        "mcheck.engines.protocol.execution.setup.find_unshared_accesses", lambda p: asked.append(p) or ()
+    )
+    assert prove(parse(ring(), "any.litmus", every=True), MODEL, "ptx", 2, Limit(60.0)).answer.covered
+    assert not asked

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mcheck.cat import load_model, parse_model
 from mcheck.engines.protocol.analysis.unshared_accesses import find_unshared_accesses
 from mcheck.frontend.litmus import parse
+from tests.cat.pretty import show_model
+from tests.engine_findings import engine_findings
 
 PROGRAM = """PTX own-elements
 {
@@ -95,3 +98,15 @@ def test_nothing_is_found_of_what_has_a_second_name_or_another_grid_touches(head
 @pytest.mark.parametrize("line", ["cp.async.cg.shared.global [buf+16], [e], 16", "ld.shared.u32 r, [a]"])
 def test_what_is_elsewhere_does_not_matter(line: str) -> None:
     assert unshared(line) == {FIRST, PAIR, SECOND}
+
+
+@pytest.mark.parametrize("flag", ["po-loc & (W * W)", "conflict & int", "(W & GEN) \\ IW"])
+def test_a_flag_of_ones_own_may_speak_of_them(flag: str) -> None:
+    """Of two accesses of one thread, or of one alone."""
+    text, old = show_model(load_model("ptx-9.0")), "generic-race \\ scope-missing as RACE001"
+    assert text.count(old) == 1
+    model = parse_model(text.replace(old, f"({flag}) as RACE001"), "own.cat")
+    program = parse("PTX t { .global .u32 x; } a@cta 0 { st.global.u32 [x], 1; st.global.u32 [x], 2; }", "own.litmus")
+    for engine in ("protocol", "explicit"):
+        found = engine_findings(engine, program, model, timeout=60)
+        assert (found.complete, found.codes) == (True, {"RACE001"}), engine

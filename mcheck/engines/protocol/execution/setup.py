@@ -392,7 +392,8 @@ def prepare(
     if setup.reads_conflict or Pass.UNWRITTEN_OBJECTS not in passes:
         setup.unwritten_objects = frozenset()  # its reads may conflict as well
     setup.unrecorded_objects = without_earlier_writes(program, setup.unwritten_objects)
-    if Pass.UNSHARED_ACCESSES in passes and observed_registers is None and program.parameter is None:
+    # A flag of one's own may speak of a single access, or of two of one thread.
+    if Pass.UNSHARED_ACCESSES in passes and observed_registers is None and is_equivalent(setup.tape):
         setup.unshared_accesses = find_unshared_accesses(program) if previous is None else previous.unshared_accesses
     setup.delayed_waits = (
         find_delayed_waits(program, setup.sliced_registers) if previous is None else previous.delayed_waits
