@@ -41,7 +41,7 @@ def advice_of(given: Answer) -> dict[tuple[object, ...], str]:
         ("cp-async/cp-async-refill-without-barrier", "Order line 15 before the issue of the operation at line 10"),
         ("cp-async/cp-async-data-into-bulk-store-value", "after line 10, which waits for the copy"),
         ("cp-async/cp-async-wait-group-2-not-the-second", "The wait at line 14 leaves the 2 latest groups pending"),
-        ("bulk/bulk-multicast-reuse-acquire-half-alone", "Execute fence.proxy.async after line 25"),
+        ("bulk/bulk-multicast-reuse-acquire-half-alone", "Execute fence.proxy.async before line 26"),
         ("classic/MP+R1+A2-narrow-read", "Give scope .gpu (.relaxed.gpu) at line 6."),
         ("mbarrier/mbarrier-remote-arrive-narrow-after-fence", "Give scope .cluster (.relaxed.cluster) at line 19."),
     ],

@@ -73,7 +73,7 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
 
 def _where_all_come_by(g: ExecutionGraph, fix: Fix) -> Fix:
     """The fix; of a barrier beside a statement in a branch, which other threads of the CTA do not come to, that it has
-    to stand outside of that (9.7.13.1).
+    to stand outside of that (9.7.13.1). The roles of a sketch have no statement in common.
     """
     if fix.also or not g.share_cta(g.old.agent, g.new.agent):
         return fix
@@ -81,7 +81,7 @@ def _where_all_come_by(g: ExecutionGraph, fix: Fix) -> Fix:
     reached = [{site_of(op) for op in code} for code in codes.values()]
     ends = (site for step in fix.steps for site in _ends_of_barrier(step))
     inside = next((site for site in ends if not all(site in every for every in reached)), None)
-    if inside is None:
+    if inside is None or not set.intersection(*reached):
         return fix
     place = say("a barrier has to stand outside of the branch around {}, where all threads come by", inside)
     return replace(fix, also=place)
