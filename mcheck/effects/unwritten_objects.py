@@ -11,6 +11,32 @@ from mcheck.ir.program import Program
 
 def find_unwritten_objects(program: Program) -> frozenset[int]:
     """The addresses of these objects; none if some operation writes where only its execution shows."""
+    return frozenset() if stores_by_a_changed_map(program) else _unwritten_as_declared(program)
+
+
+def stores_by_a_changed_map(program: Program) -> bool:
+    """Whether a tensor copy may write elsewhere than the declaration of its map says, since the program may change the
+    map: by ``tensormap.replace`` (PTX ISA 9.0 9.7.9.28) or as other memory.
+    """
+    return any(op.kind != "load" for op in copies_by_changed_maps(program))
+
+
+def copies_by_changed_maps(program: Program) -> list[ops.TensorCopy]:
+    """The tensor copies whose map is not one that is declared and stays as it is."""
+    copies = [op for op in map(ops.performed_operation, program.operations) if isinstance(op, ops.TensorCopy)]
+    kept = _unwritten_as_declared(program) if copies else frozenset()
+    return [op for op in copies if not _is_kept(program, op, kept)]
+
+
+def _is_kept(program: Program, copy: ops.TensorCopy, kept: frozenset[int]) -> bool:
+    if not isinstance(copy.tensor_map, Const):
+        return False
+    instance = program.memory.find(copy.tensor_map.value)
+    return instance is not None and bool(instance.object.tensor_map) and instance.base in kept
+
+
+def _unwritten_as_declared(program: Program) -> frozenset[int]:
+    """The same if the maps stay as they are declared."""
     objects = Objects(program.memory)
     found = {i.base for i in program.memory.instances if i.cta is None and i.base == i.physical}
     if len(found) < sum(1 for i in program.memory.instances if i.cta is None):
@@ -31,7 +57,9 @@ def without_earlier_writes(program: Program, unwritten: frozenset[int]) -> froze
 
 
 def find_written_places(program: Program, op: Op) -> list[int | None]:
-    """Where an operation may write outside shared and tensor memory; a tensor copy writes where its map says."""
+    """Where an operation may write outside shared and tensor memory. A tensor copy writes where the declaration of its
+    map says, unless ``stores_by_a_changed_map``.
+    """
     if isinstance(op, ops.TensorCopy):
         if op.kind == "load":
             return []

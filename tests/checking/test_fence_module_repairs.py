@@ -29,7 +29,7 @@ def mend(case: Case, trials: int = 400, seconds: float = 120) -> Examined:
         ("cuda/bulk_store no-proxy-fence", (FENCE,) * 4),
         ("cuda/bulk_store no-barrier-before-the-store", ("insert bar.sync 0",)),
         ("cuda/bulk_store reads-not-awaited", ("pending groups",)),
-        ("cuda/bulk_store no-commit", ("insert cp.async.bulk.commit_group",)),
+        ("cuda/bulk_store no-commit", ("insert cp.async.bulk.commit_group",) * 2),
         ("cuda/bulk_to_peer bytes-more", ("bytes",)),
         ("cuda/bulk_to_peer no-wait", ("loop around a test",)),
         ("cuda/bulk_to_peer barrier-of-the-block", ("barrier of the cluster",)),

@@ -19,8 +19,8 @@ COMPILERS = ("cuda", "cute", "gluon", "tilelang", "triton")
 def test_the_corpus_is_whole() -> None:
     folders = {case.path.parent.name for case in MODULES}
     assert folders == set(COMPILERS)
-    assert len(MODULES) == 87
-    assert len(TWINS) == 351
+    assert len(MODULES) == 88
+    assert len(TWINS) == 354
     known = {case.path.with_suffix(suffix) for case in MODULES for suffix in (".ptx", ".json", ".toml")}
     sources = (".cu", ".cuh", ".py")
     assert {p for p in MODULES[0].path.parent.parent.glob("*/*.*") if p.suffix not in sources} == known

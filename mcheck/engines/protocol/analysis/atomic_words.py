@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mcheck.base.records import dataclass
 from mcheck.effects.site import Objects
-from mcheck.effects.unwritten_objects import find_written_places, places_of
+from mcheck.effects.unwritten_objects import find_written_places, places_of, stores_by_a_changed_map
 from mcheck.engines.protocol.analysis.shared_words import word_of
 from mcheck.engines.protocol.state.sync_objects import Placement
 from mcheck.events.structure import initial_bytes
@@ -60,6 +60,8 @@ def find_atomic_words(program: Program) -> AtomicWords:
     objects = Objects(program.memory)
     sizes = {word: size for word, size in _find_awaited_words(program).items() if _is_plain(objects, word)}
     if not sizes or any(i.object.copies or i.object.alias_of or i.base != i.physical for i in objects.instances):
+        return {}
+    if stores_by_a_changed_map(program):
         return {}
     words, places = set(sizes), sorted(sizes)
     for op in program.operations:

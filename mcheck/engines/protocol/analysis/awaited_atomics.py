@@ -8,7 +8,7 @@ values only. Where a module was executed, that has been asked already (``Await.s
 
 from __future__ import annotations
 
-from mcheck.effects.unwritten_objects import find_written_places, places_of
+from mcheck.effects.unwritten_objects import find_written_places, places_of, stores_by_a_changed_map
 from mcheck.events.structure import initial_bytes
 from mcheck.ir import ops
 from mcheck.ir.alu import wrap
@@ -40,7 +40,7 @@ def _may_change(program: Program, op: Op) -> bool:
 
 def _holds_only(program: Program, atomic: ops.Atomic, values: set[int]) -> bool:
     """Return whether the word of an atomic is known to hold no other values."""
-    if not isinstance(atomic.address, Const):
+    if not isinstance(atomic.address, Const) or stores_by_a_changed_map(program):
         return False
     low, size = atomic.address.value, type_size(atomic.type)
     first = initial_bytes(program, low, size)

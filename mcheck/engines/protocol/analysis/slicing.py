@@ -6,10 +6,10 @@ The value of a read that does not matter need not be chosen; the read is explore
 from __future__ import annotations
 
 from mcheck.effects.site import Objects
-from mcheck.effects.unwritten_objects import find_unwritten_objects, places_of
+from mcheck.effects.unwritten_objects import copies_by_changed_maps, places_of
 from mcheck.ir import ops
 from mcheck.ir.def_use import registers_of, written_registers
-from mcheck.ir.expr import Const, Expr
+from mcheck.ir.expr import Expr
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
@@ -96,16 +96,7 @@ def _objects_at(address: Expr, objects: Objects) -> set[int] | None:
 
 def maps_may_change(program: Program) -> bool:
     """Return whether some copy uses a tensor map that is not known from the declarations."""
-    kept = (
-        find_unwritten_objects(program) if any(i.object.tensor_map for i in program.memory.instances) else frozenset()
-    )
-    for op in program.operations:
-        if isinstance(op, ops.TensorCopy):
-            where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
-            instance = None if where is None else program.memory.find(where)
-            if instance is None or not instance.object.tensor_map or instance.base not in kept:
-                return True
-    return False
+    return bool(copies_by_changed_maps(program))
 
 
 def _contents_decide(program: Program, found: list[frozenset[str]]) -> bool:

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from mcheck.effects.site import Objects
-from mcheck.effects.unwritten_objects import places_of
+from mcheck.effects.unwritten_objects import copies_by_changed_maps, places_of
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op
@@ -49,8 +49,10 @@ def _is_plain(op: Op) -> bool:
 def _objects_touched_plainly(program: Program, objects: Objects) -> frozenset[int]:
     """The addresses of the objects of global memory that nothing but plain loads and stores can touch."""
     instances = program.memory.instances
-    if any(i.cta is None and i.base != i.physical for i in instances):
-        return frozenset()  # what has a second name is touched by that as well
+    if any(i.cta is None and i.base != i.physical for i in instances) or copies_by_changed_maps(program):
+        return (
+            frozenset()
+        )  # what has a second name is touched by that as well, and what a map comes to name by its copies
     found = {i.base for i in instances if i.cta is None and i.object.earlier_grid is None and not i.object.tensor_map}
     for op in program.operations:
         if _is_plain(op):
