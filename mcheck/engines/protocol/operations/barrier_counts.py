@@ -56,7 +56,7 @@ def _explain_elsewhere(m: Machine, at: BarrierState) -> Iterator[Phrase]:
         if agent.index in at.arrived or agent.status not in ("blocked", "standing") or m.warp_of(agent)[0] != cta:
             continue
         ahead = (op for op in agent.code[agent.pc + 1 :] if isinstance(op, ops.Barrier))
-        op = next((op for op in ahead if op.barrier == Const(at.key[-1])), None)  # type: ignore[arg-type]
+        op = next((op for op in ahead if isinstance(op.barrier, Const) and op.barrier.value == at.key[-1]), None)
         if op is not None:
             who, stuck = format_threads(m, [agent]), site_of(agent.code[agent.pc])
             yield say("{} has still to come, at {}, and is stuck at {}", who, site_of(op), stuck)
