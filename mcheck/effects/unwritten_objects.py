@@ -11,7 +11,9 @@ from mcheck.ir.program import Program
 
 def find_unwritten_objects(program: Program) -> frozenset[int]:
     """The addresses of these objects; none if some operation writes where only its execution shows."""
-    return frozenset() if stores_by_a_changed_map(program) else _unwritten_as_declared(program)
+    found = _unwritten_as_declared(program)
+    changed = (op for op in _tensor_copies(program) if not _keeps_map(program, op, found))
+    return frozenset() if any(op.kind != "load" for op in changed) else found
 
 
 def stores_by_a_changed_map(program: Program) -> bool:
@@ -23,16 +25,21 @@ def stores_by_a_changed_map(program: Program) -> bool:
 
 def copies_by_changed_maps(program: Program) -> list[ops.TensorCopy]:
     """The tensor copies whose map is not one that is declared and stays as it is."""
-    copies = [op for op in map(ops.performed_operation, program.operations) if isinstance(op, ops.TensorCopy)]
+    copies = _tensor_copies(program)
     kept = _unwritten_as_declared(program) if copies else frozenset()
-    return [op for op in copies if not _is_kept(program, op, kept)]
+    return [op for op in copies if not _keeps_map(program, op, kept)]
 
 
-def _is_kept(program: Program, copy: ops.TensorCopy, kept: frozenset[int]) -> bool:
+def _tensor_copies(program: Program) -> list[ops.TensorCopy]:
+    return [op for op in map(ops.performed_operation, program.operations) if isinstance(op, ops.TensorCopy)]
+
+
+def _keeps_map(program: Program, copy: ops.TensorCopy, unwritten: frozenset[int]) -> bool:
+    """Whether the map of a copy is declared, and in one of the ``unwritten`` objects."""
     if not isinstance(copy.tensor_map, Const):
         return False
     instance = program.memory.find(copy.tensor_map.value)
-    return instance is not None and bool(instance.object.tensor_map) and instance.base in kept
+    return instance is not None and bool(instance.object.tensor_map) and instance.base in unwritten
 
 
 def _unwritten_as_declared(program: Program) -> frozenset[int]:
@@ -61,14 +68,17 @@ def find_written_places(program: Program, op: Op) -> list[int | None]:
     map says, unless ``stores_by_a_changed_map``.
     """
     if isinstance(op, ops.TensorCopy):
-        if op.kind == "load":
-            return []
-        where = op.tensor_map.value if isinstance(op.tensor_map, Const) else None
-        instance = None if where is None else program.memory.find(where)
-        maps = () if instance is None else instance.object.tensor_map
-        return [spec.global_address for spec in maps] or [None]
+        return [] if op.kind == "load" else declared_places(program, op)
     names = () if _space(op).startswith(("shared", "tensor")) else op.facets.writes
     return [place for name in names for place in places_of(getattr(op, name))]
+
+
+def declared_places(program: Program, copy: ops.TensorCopy) -> list[int | None]:
+    """Where the tensors lie in global memory that the declaration of the copy's map names."""
+    where = copy.tensor_map.value if isinstance(copy.tensor_map, Const) else None
+    instance = None if where is None else program.memory.find(where)
+    maps = () if instance is None else instance.object.tensor_map
+    return [spec.global_address for spec in maps] or [None]
 
 
 def _space(op: Op) -> str:

@@ -122,19 +122,25 @@ def test_whether_a_counter_comes_far_enough_depends_on_what_it_holds_at_first(
         assert [f.code for f in found.findings] == ([] if contents else ["DEAD004"])
 
 
-@pytest.mark.parametrize(("contents", "most"), [(None, 10.0), (0, 3.0)])
-def test_of_a_counter_that_is_not_given_clusters_are_followed_for_errors_alone(
-    contents: int | None, most: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three seconds are the share before pairs are asked about, which prove nothing of contents that are assumed."""
+@pytest.fixture
+def shares(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that clusters get to be followed together, each time that they are."""
     together = cluster_groups._answer_together
-    shares: list[float] = []
+    found: list[float] = []
 
     def follow(launch: Any, first: Any, follow: Any, question: Any, limit: Limit) -> Answer:
-        shares.append(limit.left() or 0)
+        found.append(round(limit.left() or 0, 9))  # what is left of 3 s at once may be 3.000000000000001
         return together(launch, first, follow, question, limit)
 
     monkeypatch.setattr(cluster_groups, "_answer_together", follow)
+    return found
+
+
+@pytest.mark.parametrize(("contents", "most"), [(None, 10.0), (0, 3.0)])
+def test_of_a_counter_that_is_not_given_clusters_are_followed_for_errors_alone(
+    contents: int | None, most: float, shares: list[float]
+) -> None:
+    """Three seconds are the share before pairs are asked about, which prove nothing of contents that are assumed."""
     found = ask(LAST.replace("63", "3"), "st.global.u32 [%rd1], %r2;", grid=4, threads=1, contents=contents)
     assert found.verdict == ("bounded" if contents is None else "proved"), found.reason
     assert [most - 1 < share <= most for share in shares] == [True]
@@ -142,17 +148,9 @@ def test_of_a_counter_that_is_not_given_clusters_are_followed_for_errors_alone(
 
 @pytest.mark.parametrize(("counts", "most"), [("", 20.0), ("red.relaxed.gpu.global.add.u32 [count], 1;", 3.0)])
 def test_clusters_that_cannot_tell_each_other_anything_have_the_time_for_groups_at_once(
-    counts: str, most: float, monkeypatch: pytest.MonkeyPatch
+    counts: str, most: float, shares: list[float]
 ) -> None:
     """Three seconds are the share before pairs are asked about. The address of the store is not known."""
-    together = cluster_groups._answer_together
-    shares: list[float] = []
-
-    def follow(launch: Any, first: Any, follow: Any, question: Any, limit: Limit) -> Answer:
-        shares.append(limit.left() or 0)
-        return together(launch, first, follow, question, limit)
-
-    monkeypatch.setattr(cluster_groups, "_answer_together", follow)
     use = "mad.wide.u32 %rd3, %r3, 4, %rd1; st.global.u32 [%rd3], %r2;"
     count = f"{counts} setp.eq.u32 %p1, %r2, 99; ld.global.u32 %r3, [%rd1];"
     assert ask(count, use, grid=4, threads=1, contents=0, seconds=30).verdict == "bounded"

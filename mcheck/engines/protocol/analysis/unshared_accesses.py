@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from mcheck.effects.site import Objects
-from mcheck.effects.unwritten_objects import copies_by_changed_maps, places_of
+from mcheck.effects.unwritten_objects import copies_by_changed_maps, declared_places, places_of
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op
@@ -26,10 +26,12 @@ from mcheck.ir.type_sizes import type_size
 
 def find_unshared_accesses(program: Program) -> frozenset[int]:
     """The loads and stores (by identity) each of whose bytes one thread alone touches, by such accesses only."""
-    objects = Objects(program.memory)
-    apart = _objects_touched_plainly(program, objects)
     plain = {id(op) for op in program.operations if _is_plain(op)}
-    if not apart or not plain:
+    if not plain:
+        return frozenset()
+    objects = Objects(program.memory)
+    apart = _objects_touched_plainly(program, plain, objects)
+    if not apart:
         return frozenset()
     return _find_ops_apart(program, plain, objects, apart)
 
@@ -46,16 +48,16 @@ def _is_plain(op: Op) -> bool:
     )
 
 
-def _objects_touched_plainly(program: Program, objects: Objects) -> frozenset[int]:
-    """The addresses of the objects of global memory that nothing but plain loads and stores can touch."""
+def _objects_touched_plainly(program: Program, plain: set[int], objects: Objects) -> frozenset[int]:
+    """The addresses of the objects of global memory that nothing but the ``plain`` loads and stores can touch."""
     instances = program.memory.instances
-    if any(i.cta is None and i.base != i.physical for i in instances) or copies_by_changed_maps(program):
-        return (
-            frozenset()
-        )  # what has a second name is touched by that as well, and what a map comes to name by its copies
+    if any(i.cta is None and i.base != i.physical for i in instances):
+        return frozenset()  # what has a second name is touched by that as well
+    if copies_by_changed_maps(program):
+        return frozenset()  # what a map comes to name is touched by its copies
     found = {i.base for i in instances if i.cta is None and i.object.earlier_grid is None and not i.object.tensor_map}
     for op in program.operations:
-        if _is_plain(op):
+        if id(op) in plain:
             continue
         for address in _touched_places(program, ops.performed_operation(op)):
             if address is None:
@@ -73,14 +75,8 @@ def _touched_places(program: Program, op: Op) -> Iterator[int | None]:
             return  # shared and tensor memory alone
         case ops.Load(space=space) | ops.Store(space=space) | ops.Atomic(space=space) if space.startswith("shared"):
             return
-        case ops.TensorCopy(tensor_map=Const(where)):
-            instance = program.memory.find(where)
-            maps = () if instance is None else instance.object.tensor_map
-            yield from (spec.global_address for spec in maps)
-            if not maps:
-                yield None
         case ops.TensorCopy():
-            yield None
+            yield from declared_places(program, op)
         case _:
             for name in {*op.facets.reads, *op.facets.writes}:
                 yield from places_of(getattr(op, name))
