@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from math import isfinite
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcheck.base.records import dataclass
 from mcheck.integrations.recording.answers import AnswerFolder, check_with_mcheck
 from mcheck.integrations.recording.launches import KernelLaunch, Recording
 from mcheck.integrations.recording.outcome import NumbersNotComputed, outcome

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from mcheck.answers.result import State, Value
 from mcheck.base.errors import Unsupported
 from mcheck.events.choices.candidate import Candidate, Choice, CircularValue, Undetermined, Valuation
-from mcheck.events.choices.prepared import Prepared
-from mcheck.events.structure import Structure
 from mcheck.ir.condition import And, Compare, Condition, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
 from mcheck.semantics.terms import Unknown, reads_of, typed
+
+if TYPE_CHECKING:
+    from mcheck.events.choices.prepared import Prepared
+    from mcheck.events.structure import Structure
 
 UNKNOWN: Value = "unknown"
 COMPARE: dict[str, Callable[[int, int], bool]] = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import LOOPS, verdict_of
 from mcheck.base.reasons import Cause, Reason
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mcheck.answers.number_text import format_ranges
 from mcheck.base.phrase import Thing
+from mcheck.base.records import replace
 from mcheck.findings.trace import Step, StepEffect, StepKind, StepPart
 from mcheck.ir import ops
 from mcheck.ir.ops import Op

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from mcheck.answers.readings import list_readings
 from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.findings.finding import Finding
 from mcheck.ir.memory import CANCEL_RESPONSES

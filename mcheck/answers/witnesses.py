@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from mcheck.answers.left_open import is_question
 from mcheck.answers.missing_arrivals import find_lack, phases_of
@@ -11,7 +10,7 @@ from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.root_waits import Steps, StuckThread, Target, find_causes
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.phrase import Actor, Lack, Phrase, Thing, say
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import Tag, proxy_of
 from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
 from mcheck.events.choices.prepared import Prepared

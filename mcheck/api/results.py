@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from mcheck.answers.result import Value
 from mcheck.api.html import paragraph, table
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
 
 if TYPE_CHECKING:

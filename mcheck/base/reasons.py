@@ -7,7 +7,6 @@ parses or writes such text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from enum import StrEnum
 
 from mcheck.base.errors import (
@@ -20,7 +19,7 @@ from mcheck.base.errors import (
     UnknownData,
     Unsupported,
 )
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 
 
 class Cause(StrEnum):

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
 else:
 
-    def dataclass(*, frozen=False, slots=False, kw_only=False, **more):
+    def dataclass(cls=None, *, frozen=False, slots=False, kw_only=False, **more):
         """``dataclasses.dataclass``, with a faster implementation for classes with slots."""
         if slots and more.keys() <= (set() if frozen else {"eq", "repr", "match_args"}):
             shape = _Shape(frozen, kw_only, **more)
             return lambda cls: _made(cls, shape)
-        return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only, **more)
+        return dataclasses.dataclass(cls, frozen=frozen, slots=slots, kw_only=kw_only, **more)
 
     def replace(instance, /, **changes):
         """``dataclasses.replace`` in a third of the time, for fields that all are parameters."""

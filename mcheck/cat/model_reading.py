@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import replace
 from functools import lru_cache
 
 from mcheck.base.errors import Span
 from mcheck.base.files import is_in_folder_of
+from mcheck.base.records import replace
 from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.check import Checker, Include
 from mcheck.cat.infer import evaluate_condition

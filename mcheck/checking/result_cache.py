@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.base.errors import McheckError
 from mcheck.base.files import is_regular_file
 from mcheck.base.reasons import Cause, Reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.backends import Backend
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.checking.run.pool import default_jobs, run_cases

@@ -7,14 +7,14 @@ asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
 from mcheck.base.errors import InternalError, Unsupported
 from mcheck.base.phrase import Phrase
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.effects.dispatch import effect_of
 from mcheck.effects.effect import Effect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from mcheck.base.declared_state import (
@@ -20,7 +20,7 @@ from mcheck.base.declared_state import (
     mapped,
     state,
 )
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event, Misstep, Path, ends_pending_waits
 from mcheck.ir.ops import Op

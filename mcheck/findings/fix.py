@@ -20,11 +20,10 @@ Places are statements of the program that was checked: of a compiled module thos
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from enum import StrEnum
 
 from mcheck.base.phrase import A_BARRIER, Code, Part, Phrase, Site, Thing, say, sentences
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 
 Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 

@@ -12,12 +12,12 @@ import sys
 from argparse import REMAINDER, ArgumentParser
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 from mcheck.integrations.arguments import BYTES, Json, Tensor, buffer
 
 _SWIZZLES = ("none", "32B", "64B", "128B")

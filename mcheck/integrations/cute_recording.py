@@ -20,12 +20,13 @@ import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 from mcheck.integrations.arguments import Json
 from mcheck.integrations.cute_maps import MAP_BYTES, read_map
 from mcheck.integrations.recording.launches import Pointer, Pointers

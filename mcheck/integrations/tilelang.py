@@ -14,13 +14,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass, replace
 from mcheck.integrations.arguments import Json
 from mcheck.integrations.recording.launches import Pointer, Pointers
 from mcheck.integrations.tilelang_lines import with_python_lines

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from mcheck.base.records import dataclass
 
 _LINE = re.compile(r'\s*#line\s+(?P<line>\d+)\s+"(?P<path>[^"]+)"')
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.ir.ops import AssumedValue, Await, Op
 from mcheck.ir.program import Program
 

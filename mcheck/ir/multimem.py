@@ -7,10 +7,9 @@ them (9.7.9.14). The text does not order these accesses (open question Q41): the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mcheck.base.errors import Unsupported
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Reg
 from mcheck.ir.memory import Instance, MemoryMap
 from mcheck.ir.ops import (

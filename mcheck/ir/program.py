@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Final, Protocol
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Stage, Thing
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.ir.assumptions import Assumptions
 from mcheck.ir.condition import Condition
 from mcheck.ir.cta_family import CtaFamily

@@ -7,10 +7,9 @@ register types are checked for every instruction (``mcheck.isa.operands``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.isa import operands as operand_checks
 from mcheck.isa.schema import Arg, Family, Qualifiers, Variant
 from mcheck.isa.targets import describe, meets_target

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, ptx_families
 from mcheck.isa.schema import Arg, Family, Qualifiers, Rule, Slot, Variant

@@ -58,12 +58,11 @@ are checked by themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 from typing import Any
 
 from mcheck.base.budget import Limit
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.ir import ops
 from mcheck.ir.condition import Condition
 from mcheck.ir.cta_family import (

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from mcheck.answers.result import Answer
 from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.records import dataclass, replace
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup

@@ -34,13 +34,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from math import lcm
 
 from mcheck.answers.merged_answers import merge_findings
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions
 from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.effects.unwritten_objects import find_unwritten_objects

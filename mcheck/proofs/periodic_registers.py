@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from math import lcm
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass, replace
 from mcheck.effects.operands import decisive_expressions
 from mcheck.ir import ops
 from mcheck.ir.alu import UNCOMPUTED

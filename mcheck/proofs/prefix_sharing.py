@@ -11,8 +11,9 @@ could have taken another course, which the caller has to check.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.machine_copies import copy_machine
 from mcheck.engines.protocol.operations.scheduler import run_to_end

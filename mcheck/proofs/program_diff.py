@@ -11,9 +11,9 @@ smaller ones are in bounds of the larger ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from operator import is_
 
+from mcheck.base.records import dataclass, replace
 from mcheck.engines.protocol.analysis.code_facts import CodeFacts
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll
 from mcheck.engines.protocol.execution.machine import Machine

@@ -17,8 +17,9 @@ Whether an address is legal may depend on it, so each stage has to have been use
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
+from mcheck.base.records import dataclass
 from mcheck.effects.operands import decisive_fields, leaves
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.execution.setup import Setup

@@ -8,8 +8,9 @@ for the other; what is derived from positions in a thread's code is derived anew
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
+from mcheck.base.records import dataclass, replace
 from mcheck.effects.site import layout_of
 from mcheck.engines.protocol.analysis.lane_groups import CodeComparison
 from mcheck.engines.protocol.execution.setup import Setup, read_code

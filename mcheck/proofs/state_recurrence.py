@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import lcm
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, object_names
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.machine_copies import copy_machine

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.state.address_names import StreamedObject
 from mcheck.ir import ops

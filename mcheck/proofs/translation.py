@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields
 
+from mcheck.base.records import dataclass, replace
 from mcheck.effects.dispatch import effect_of, tensor_copy_effect
 from mcheck.effects.effect import Box, Effect
 from mcheck.effects.operands import Operands, decisive_expressions, evaluate_operands

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Stage, Thing
+from mcheck.base.records import replace
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from mcheck.base.phrase import Phrase, Site, Thing, join, say
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import ToCome
 from mcheck.findings.waits import ForThreads, Goal, OfBarrier, OfMbarrier, OfWord, Other

@@ -12,9 +12,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+from mcheck.base.records import dataclass
 
 _CHECKOUT = Path(__file__).resolve().parents[2] / "hardware" / "observations"
 

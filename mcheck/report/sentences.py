@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import zip_longest
 
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.base.phrase import Actor, Lack, Part, Phrase, Thing, say, things
+from mcheck.base.records import replace
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.groups import overwritten_while_read, reads_before_first_fill
 from mcheck.ir.memory import TENSOR_MEMORY

@@ -8,10 +8,8 @@ arrive-on and complete-tx test for it. Not modelled: the second object layout of
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mcheck.base.phrase import Case
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.semantics.undefined import Misuse
 
 MAX_COUNT = 2**20 - 1

@@ -8,13 +8,13 @@ maps and the element types below a byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 from typing import Final
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import replace
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.semantics.undefined import Misuse
 

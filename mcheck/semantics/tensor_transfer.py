@@ -9,9 +9,9 @@ Copies go unit by unit (``mcheck.semantics.tensor_units``), most tiles are loade
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mcheck.base.records import replace
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.semantics import arrays, tensor_footprint, tensor_map, tile_gather
 from mcheck.semantics.chip_behaviour import DOCUMENTED, Behaviour

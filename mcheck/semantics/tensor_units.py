@@ -8,10 +8,10 @@ between copies. PTX ISA 9.0 sections 5.5 and 9.7.9.27.1.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from mcheck.base.records import dataclass
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.semantics import tensor_footprint, tensor_map
 from mcheck.semantics.undefined import Misuse

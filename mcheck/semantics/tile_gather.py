@@ -8,10 +8,10 @@ it. What a move does not cover (several objects, unknown bytes, gaps between row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from mcheck.base.records import dataclass, replace
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.semantics import tensor_footprint, tensor_map
 from mcheck.semantics.memory import Memory

@@ -5,9 +5,9 @@ Almost always all units lie in one object, which is then a table of units; else 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mcheck.base.records import dataclass
 from mcheck.semantics.memory import Memory
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mcheck.base.records import dataclass
 from mcheck.simt.execution.forced_values import AccessId, Observation
 
 MAX_BRANCH_PATHS = 64

@@ -7,7 +7,7 @@ operands: control flow has been resolved. Gaps say what could not be followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import groupby
 from typing import Protocol, TypeVar
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.code import Code, collect_code
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.memory_layout import (

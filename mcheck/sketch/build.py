@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from mcheck.answers.result import Answer
 from mcheck.base.errors import InputError, Span
+from mcheck.base.records import replace
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.sketch.role import Role
@@ -114,13 +113,13 @@ class Sketch:
             found = known.get(id(op))
             if found is None:
                 place = where.get(op.span.line) if op.span is not None else None
-                found = dataclasses.replace(op, span=Span(place[0], place[1], 1)) if place is not None else op
+                found = replace(op, span=Span(place[0], place[1], 1)) if place is not None else op
                 known[id(op)] = found
                 kept.append(op)
             return found
 
-        threads = tuple(dataclasses.replace(t, code=tuple(map(moved, t.code))) for t in program.threads)
-        return dataclasses.replace(program, threads=threads)
+        threads = tuple(replace(t, code=tuple(map(moved, t.code))) for t in program.threads)
+        return replace(program, threads=threads)
 
     def check(self, *, profile: str = "ptx", model: str = "ptx-9.0", timeout: float | None = None) -> Answer:
         """Find races, undefined behaviour and deadlocks."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import (
     explain_late_wait,
@@ -27,6 +25,7 @@ from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, s
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import is_unheard, suggest_wait_for_arrival
 from mcheck.base.phrase import A_BARRIER, Code, Site, say
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.findings.fix import (
     Advise,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
 from mcheck.answers.advice.known_order import is_releasing_fence
 from mcheck.answers.advice.scope_mismatch import narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Code, Phrase, Site, capital, join, say
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
 from mcheck.findings.fix import Change, Condition, Fix, Given, IdleWait, Insert, Note, Point, Property, advise

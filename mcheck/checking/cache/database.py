@@ -16,9 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 
 FILE = "answers.sqlite"
 APPLICATION = 0x6D63686B

@@ -11,12 +11,13 @@ import json
 import types
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, CompiledLine
 
 MAX_SIZE = 8 << 20

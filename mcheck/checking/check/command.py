@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 
 from mcheck.base.reasons import Reason
+from mcheck.base.records import replace
 from mcheck.checking.check.files import is_module, read_launch_beside
 from mcheck.checking.check.inquiry import FindingsInquiry
 from mcheck.checking.policy.question import Completeness

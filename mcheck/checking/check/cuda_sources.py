@@ -10,11 +10,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 
 from mcheck.base.errors import InputError, McheckError, Span
 from mcheck.base.reasons import Reasons, error_reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.check.files import is_module, is_source, read_launch_beside
 from mcheck.checking.check.source_places import source_lines, source_place
 from mcheck.checking.policy.question import Completeness

@@ -7,11 +7,10 @@ statement: of two updates at a time one is lost. An atomic is strong, and does n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Code, Site, Sites, Thing, say
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.check.unused_loads import executed_by
 from mcheck.findings.finding import Finding
 from mcheck.findings.fix import Advise, Fix, Meet

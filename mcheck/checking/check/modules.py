@@ -5,12 +5,11 @@ line.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.ast import Model
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.module_models import model_of_version
@@ -24,12 +23,10 @@ from mcheck.checking.check.source_places import (
 )
 from mcheck.checking.check.unused_loads import add_value_uses
 from mcheck.checking.modules.any_parameter import answer_for_every
-from mcheck.checking.modules.launches.launch_sequence import answer_sequence
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, LaunchText, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import answer_case, stem_of
-from mcheck.frontend.cuda.compiled import rename_parameters
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
@@ -71,6 +68,8 @@ class LaunchedModule(ModuleText):
     def answer(self, model: Model, question: Question, engine: str) -> Answer:
         """The answer about the launches."""
         if self.several:
+            from mcheck.checking.modules.launches.launch_sequence import answer_sequence  # one launch needs none of it
+
             return answer_sequence(self.module, LaunchSequence(launches=self.launches), model, question, engine)
         return answer_for_every(self.module, self.launches[0], model, question, engine)
 
@@ -180,6 +179,8 @@ def _with_source_names(module: Module, text: str) -> Module:
         if any(formal.name == f"{entry}_param_{k}" for k, formal in enumerate(module.functions[entry].parameters))
     }
     if names:
+        from mcheck.frontend.cuda.compiled import rename_parameters
+
         named = rename_parameters(text, lambda entry: names.get(entry.name, ()), module)
         module = reader.parse_module(named, module.path)
     return replace(module, signatures=signatures)

@@ -8,13 +8,13 @@ more to search past them. Findings of the first search stay.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from mcheck.answers.merged_answers import Excused, is_counted_error, merge_findings
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive, verdict_of
 from mcheck.base.budget import Limit
 from mcheck.base.reasons import Cause, Reason
+from mcheck.base.records import replace
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness, Question

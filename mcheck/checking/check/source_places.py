@@ -6,12 +6,11 @@ import os
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from mcheck.base.errors import Span
 from mcheck.base.phrase import sites
 from mcheck.base.reasons import Reasons, kernel_place
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix_words import mentioned
 from mcheck.findings.frames import Chain, count_common_calls, inside_frame, statement_of

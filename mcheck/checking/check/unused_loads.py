@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 
 from mcheck.base.errors import Span
+from mcheck.base.records import replace
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx.module import Function, Module, Register, Statement, operand_registers
 from mcheck.ir.program import Program, Thread

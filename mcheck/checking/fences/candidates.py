@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Change, apply_changes
 from mcheck.checking.fences.instructions import Instruction, unguarded

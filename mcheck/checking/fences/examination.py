@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import ceil, log2
 from time import perf_counter, process_time
 
 from mcheck.base.errors import McheckError
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.backends import AnswerStore, Backend
 from mcheck.checking.check.command import check_case, check_command

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Edit, apply_changes, overlaps
 from mcheck.checking.fences.finding_facts import collect_facts

@@ -15,11 +15,12 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason
+from mcheck.base.records import dataclass
 from mcheck.checking.cache.keys import version
 from mcheck.checking.machines.batches import Batches
 from mcheck.checking.machines.parcel import Item, Parcel, Unpacked, pack_item

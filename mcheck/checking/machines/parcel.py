@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mcheck.base.errors import McheckError
 from mcheck.base.files import is_regular_file
 from mcheck.base.reasons import Reason
+from mcheck.base.records import dataclass
 from mcheck.cat.ast import Texts
 from mcheck.cat.library import test_model_name
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings

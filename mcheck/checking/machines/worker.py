@@ -14,11 +14,11 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from select import select
 from time import perf_counter
 
 from mcheck.base.reasons import Cause, Reason
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.cache.keys import version
 from mcheck.checking.machines.parcel import Parcel
 from mcheck.checking.run.case import Case

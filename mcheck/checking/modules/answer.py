@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
+from math import prod
 
 from mcheck.answers.merged_answers import ends_search
 from mcheck.answers.result import NOT_UNDEFINED, Answer
@@ -11,17 +12,16 @@ from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reason, timeout_reason, unique_reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.check.missing_atomics import advise_atomics
 from mcheck.checking.check.unused_loads import add_left_values
-from mcheck.checking.modules.cluster_groups import OPEN, answer_together, with_reason
 from mcheck.checking.modules.filled_stages import find_filled_once
 from mcheck.checking.modules.followed_clusters import Followed, ProveEvery, without_scope
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
-from mcheck.checking.modules.pairs.drawn_grid import ask_drawn
+from mcheck.checking.modules.open_clusters import OPEN, needs_group, with_reason
 from mcheck.checking.modules.proved_programs import ProvedPrograms
 from mcheck.checking.modules.residency import waiting_clusters
 from mcheck.checking.modules.unsure_deadlocks import given_contents, in_the_grid
@@ -36,6 +36,7 @@ from mcheck.ir.program import Program
 from mcheck.simt.branch_paths import BranchPaths, Values
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.execution.recorded_operations import Gap
+from mcheck.simt.grid.pairs.reduction import has_signals
 from mcheck.simt.trace_extraction import LEADERS, ClusterTrace, extract_traces
 from mcheck.simt.traces.dependent_grids import early_finding
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
@@ -90,7 +91,11 @@ def answer_launch(
     def follow_given(given: Module, one: Launch, limit: Limit) -> Answer | None:
         return without_scope(follow(one, limit, apart=True, module=given))
 
-    tiles = None if alone else ask_drawn(module, launch, follow_given, every, limit)
+    tiles = None
+    if not alone and prod(launch.cluster_counts) > 1 and has_signals(module):
+        from mcheck.checking.modules.pairs.drawn_grid import ask_drawn  # of no use to most launches, and slow to import
+
+        tiles = ask_drawn(module, launch, follow_given, every, limit)
     if isinstance(tiles, Answer):
         return replace(tiles, chosen=WHY) if engine == "auto" else tiles
     part = (question.timeout or 0) * VALUES_PART
@@ -104,7 +109,11 @@ def answer_launch(
         assert again is not None
         if again.answer.verdict is not Verdict.UNKNOWN:
             first = replace(again, answer=_with_late_values(again.answer, part))
-    given = first.answer if alone else answer_together(module, launch, first, follow, question, limit)
+    given = first.answer
+    if not alone and needs_group(module, launch, given):
+        from mcheck.checking.modules.cluster_groups import answer_together  # likewise
+
+        given = answer_together(module, launch, first, follow, question, limit)
     if tiles is not None and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
         given = with_reason(given, tiles)
     return replace(given, chosen=WHY) if engine == "auto" else given

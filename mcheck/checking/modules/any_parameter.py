@@ -9,7 +9,6 @@ numbers are checked, and the answer is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from mcheck.answers.verdict_rules import verdict_of
 from mcheck.base.budget import Limit
 from mcheck.base.phrase import say
 from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer_launch, describe_followed

@@ -9,10 +9,10 @@ count itself is for each box to choose, so what a box accesses has to be the sam
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from mcheck.base.budget import Limit
+from mcheck.base.records import replace
 from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.checking.modules.pairs.executed_alone import within_one_cluster
 from mcheck.frontend.ptx.launch import Launch

@@ -9,7 +9,6 @@ same. If no box is small enough, a few clusters are followed together, and the a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -19,11 +18,12 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, name_share, share_reason, timeout_reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.closed_boxes import find_closed_box
 from mcheck.checking.modules.followed_clusters import Follow, Followed, without_scope
 from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.open_clusters import is_decided, with_reason
 from mcheck.checking.modules.pairs.counted_grid import answer_counted
 from mcheck.checking.modules.pairs.locked_grid import answer_locked
 from mcheck.checking.modules.pairs.looking_grid import answer_looking
@@ -43,7 +43,7 @@ from mcheck.simt.grid.footprints.grid_classes import (
 )
 from mcheck.simt.grid.looks.looking_clusters import StuckFound
 from mcheck.simt.grid.pairs.idle_atomics import without_idle_atomics
-from mcheck.simt.grid.pairs.reduction import NotReducible, cancels_clusters, clusters_of, has_signals
+from mcheck.simt.grid.pairs.reduction import NotReducible, clusters_of, has_signals
 from mcheck.simt.grid.pairs.weak_shared import shows_races, with_weak_shared
 from mcheck.simt.grid.signals.signal_order import NeverEnds
 from mcheck.simt.trace_extraction import ClusterTrace
@@ -72,16 +72,13 @@ MAX_ASKED = 40
 FEW = 3
 """The number of clusters that are followed together if no group is closed."""
 BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
-OPEN = "clusters outside of this group may take part in what it does"
 NO_PAIR = "the {} clusters share memory in a way that mcheck cannot reduce to pairs of them"
 
 
 def answer_together(
     module: Module, launch: Launch, first: Followed, follow: Follow, question: Question, limit: Limit
 ) -> Answer:
-    """The answer about a launch, given that about one of its clusters."""
-    if not _needs_group(module, launch, first.answer):
-        return first.answer
+    """The answer about a launch, given that about one of its clusters, which leaves others open."""
     left = limit.left() or 0
     seconds = max(ERRORS_SECONDS, left / 6) if first.assumes_contents else max(GROUP_SECONDS, left / 2)
     return _Groups(module, launch, first, follow, question, limit, seconds).answer()
@@ -137,15 +134,15 @@ class _Groups:
             share = self._share()
         share, longer = self._share_before_pairs(share, several=several), share
         given = self._follow_groups(share, late=late)
-        counted = None if _is_decided(given) else self._ask_pairs()
+        counted = None if is_decided(given) else self._ask_pairs()
         if isinstance(counted, Answer) and counted.verdict is Verdict.PROVED:
             return counted
-        if share is not longer and share.is_over() and not (_is_decided(given) or self.limit.is_over()):
+        if share is not longer and share.is_over() and not (is_decided(given) or self.limit.is_over()):
             share = self._share()
             given = self._follow_groups(share, late=late)
-        if isinstance(counted, Answer) and not _is_decided(given):
+        if isinstance(counted, Answer) and not is_decided(given):
             return counted
-        why = counted if isinstance(counted, Reason) and counted.cut and not _is_decided(given) else None
+        why = counted if isinstance(counted, Reason) and counted.cut and not is_decided(given) else None
         given = self._with_lateness(given, share, late=late)
         if why is None and given.verdict is Verdict.UNKNOWN:
             why = choices
@@ -190,25 +187,14 @@ class _Groups:
         return replace(given, cut=given.cut or (given is self.first.answer and share.is_over()))
 
 
-def _is_decided(given: Answer) -> bool:
-    return given.verdict in (Verdict.PROVED, Verdict.FINDING)
-
-
 def _with_late_groups(given: Answer, seconds: float) -> Answer:
     """The answer with the reason that following groups of clusters was not finished in its share of the time."""
     named = replace(given, reasons=name_share(given.reasons, TOGETHER, seconds))
     return (
         named
-        if _is_decided(given) or named.reasons != given.reasons
+        if is_decided(given) or named.reasons != given.reasons
         else with_reason(given, share_reason(TOGETHER, seconds))
     )
-
-
-def with_reason(given: Answer, why: Reason) -> Answer:
-    """The answer with one more reason why it is not about all clusters."""
-    about = [r for r in given.reasons if r.cause is Cause.CLUSTERS and r.because] or given.reasons[-1:]
-    reasons = (replace(r, because=(*r.because, why)) if r in about else r for r in given.reasons)
-    return replace(given, reasons=tuple(reasons), cut=given.cut or why.cut)
 
 
 class _ClassesLate(Exception):
@@ -345,16 +331,6 @@ def _better(alone: Answer, together: Answer) -> Answer:
     return together
 
 
-def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
-    """Whether more is known of the launch if several clusters are followed together."""
-    if prod(launch.cluster_counts) == 1 or _is_decided(given) or given.cut:
-        return False
-    causes = {reason.cause for reason in given.reasons}
-    if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
-        return False
-    return not cancels_clusters(module)
-
-
 def closed_boxes(launch: Launch) -> list[Extent]:
     """The extents of boxes of clusters that are small enough, the smallest first; they divide those of the grid."""
     counts = launch.cluster_counts
@@ -431,7 +407,7 @@ def answer_by_classes(
         assert one is not None
         executions += one.answer.executions
         cut = cut or one.answer.cut
-        if not _is_decided(one.answer):
+        if not is_decided(one.answer):
             if limit.is_over():
                 raise _ClassesLate
             return None

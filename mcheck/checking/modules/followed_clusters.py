@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module

@@ -6,7 +6,6 @@ It does if all clusters do the same and no two access the same bytes in conflict
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations_with_replacement, islice, product
 
 import numpy as np
@@ -15,7 +14,7 @@ from mcheck.answers.result import Covers
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.reasons import Cause, Reason, Reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
 from mcheck.simt.grid.footprints.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
 from mcheck.simt.grid.footprints.overlap import MAX_ENUMERATED, UNDECIDED, Answer, Pair, find_overlap

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, product
 
 from mcheck.answers.result import Answer
@@ -11,6 +10,7 @@ from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
 from mcheck.base.phrase import Lack
 from mcheck.base.reasons import Cause, Reason, timeout_reason
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.followed_clusters import Followed, FollowTogether
 from mcheck.checking.policy.question import Question

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.reasons import Cause, Reason, unique_reasons
+from mcheck.base.records import replace
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.waits import OfWord
 from mcheck.frontend.ptx.launch import Launch

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import InternalError
 from mcheck.base.reasons import Cause, Reason, Reasons, format_reasons, unique_reasons
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness, Question
 

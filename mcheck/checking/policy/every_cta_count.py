@@ -9,7 +9,7 @@ grids do what these do is not proved.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from mcheck.answers.merged_answers import Excused, describe_pairs, is_whole, merge_assumptions, merge_findings
@@ -19,7 +19,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.every_n import Answerer, Sketches
 from mcheck.checking.policy.every_number import (

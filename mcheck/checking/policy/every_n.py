@@ -8,7 +8,6 @@ are then not proved safe, so that without a finding the answer is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.merged_answers import Excused, explain_unproved, merge_assumptions, merge_findings, merge_proved
@@ -16,7 +15,7 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, timeout_reason, unique_reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.every_number import (
     Attempt,

@@ -9,7 +9,7 @@ known to be safe, so that without a finding the answer is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Generic, Protocol, TypeVar
 
 from mcheck.answers.merged_answers import Excused, ends_search, is_counted_error, is_whole
@@ -18,7 +18,7 @@ from mcheck.base.budget import Limit, TimeOut, read_clock
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, error_reason, mark_own_limit, timeout_reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.findings.finding import Finding
 from mcheck.ir.loop_unrolling import Aperiodic
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
 from mcheck.base.budget import Limit
 from mcheck.base.errors import McheckError, Unsupported
 from mcheck.base.reasons import Reason, format_reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.rules import find_missing_rules

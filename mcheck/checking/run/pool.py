@@ -17,14 +17,13 @@ import signal
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from mcheck.base import progress
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason, timeout_reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.run import handover, worker_limits
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pipes import read_exactly, receive, send

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from mcheck.answers.result import AnyCtas, Covers, LaunchAnswer, Outcome
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
 from mcheck.base.reasons import Cause, Reasons, format_reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness
 from mcheck.findings.finding import Finding

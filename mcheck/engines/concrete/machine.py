@@ -8,12 +8,13 @@ engines.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from typing import TypeVar
 
 from mcheck.base.errors import Unsupported
 from mcheck.base.phrase import Phrase, say
+from mcheck.base.records import dataclass
 from mcheck.effects.dispatch import effect_of
 from mcheck.effects.effect import Effect
 from mcheck.effects.operands import Operands, evaluate_operands

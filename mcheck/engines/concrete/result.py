@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from mcheck.base.records import dataclass
 from mcheck.engines.concrete.execute import typed
 from mcheck.engines.concrete.machine import Machine, Value
 from mcheck.engines.concrete.schedule import run

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.number_text import UNKNOWN, format_contents, format_number
 from mcheck.answers.result import State
 from mcheck.answers.witnesses import element_size
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.explanation import Step

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from mcheck.answers.final_states import States, clauses, truth_of
 from mcheck.answers.result import State, Value, state_sort_key
 from mcheck.base.budget import TimeOut
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import replace
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.algebra.explanation import Violation
 from mcheck.cat.algebra.tape import Tape

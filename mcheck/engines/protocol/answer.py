@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from mcheck.answers.final_states import terms_of
 from mcheck.answers.result import Answer
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.engines.protocol import final_states, findings_answer
+from mcheck.engines.protocol import findings_answer
 from mcheck.engines.protocol.exploration import MAX_EXECUTIONS
 from mcheck.engines.protocol.passes import ALL_PASSES, Passes
 from mcheck.findings.finding import Finding
@@ -38,6 +38,8 @@ def answer(
     fails with the first deadlock.
     """
     if prop == "spec" and not findings and terms_of(program.condition):
+        from mcheck.engines.protocol import final_states  # kernels have no condition
+
         return final_states.answer(
             program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses, passes=passes
         )

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
+from typing import TYPE_CHECKING
 
 from mcheck.answers.left_open import LeftOpen, reason_of
 from mcheck.answers.merged_answers import Excused, is_counted_error
@@ -19,7 +20,7 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import commuting_arrivals, determined_waits, gc_control
 from mcheck.engines.protocol.analysis import sc_fences
@@ -30,8 +31,6 @@ from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_ke
 from mcheck.engines.protocol.execution.checkpoints import Checkpoints
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
-from mcheck.engines.protocol.fix_search.advice import find_fix
-from mcheck.engines.protocol.fix_search.trials import IsFix, Trial
 from mcheck.engines.protocol.next_prefixes import find_next_prefixes
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
@@ -43,6 +42,10 @@ from mcheck.findings.partial import tell
 from mcheck.ir import ops
 from mcheck.ir.amendment import Amendment, apply_amendments
 from mcheck.ir.program import Program
+
+if TYPE_CHECKING:
+    from mcheck.engines.protocol.fix_search.trials import IsFix
+    from mcheck.findings.fix import Fixes
 
 MAX_EXECUTIONS = 2_000
 MAX_REPLAYED_STEPS = 4_000_000
@@ -407,16 +410,17 @@ class Search:
             if key not in self.findings and not repeats_deadlock(problem, self.findings.values()):
                 found = self.findings[key] = build_finding(machine, problem, self.profile)
                 self.work_at_last_finding = self.executions, self.steps
-                if (
-                    self.suggests_fixes
-                    and not self.brief
-                    and (fixes := find_fix(machine, problem, self._make_fix_check(key)))
-                ):
+                if self.suggests_fixes and not self.brief and (fixes := self._find_fixes(machine, problem, key)):
                     found = self.findings[key] = replace(found, fixes=with_cycle(fixes, problem))
                 if is_counted_error(found, self.excused):
                     self.errors.append(found)
                     if self.executions and len(self.errors) <= MOST_TOLD:
                         tell(self.program, self.sorted_findings(), self.executions)
+
+    def _find_fixes(self, machine: Machine, problem: Problem, key: tuple[str, object]) -> Fixes:
+        from mcheck.engines.protocol.fix_search.advice import find_fix  # correct programs need none
+
+        return find_fix(machine, problem, self._make_fix_check(key))
 
     def _seconds_for_fixes(self) -> float:
         """The processor time left for suggested fixes: as much as the errors took, or ``MIN_FIX_SECONDS``."""
@@ -427,6 +431,8 @@ class Search:
         """Create the check of whether an edited program lacks a finding and has no finding of another kind in its
         place. It explores with few steps, whose number is the same each time.
         """
+        from mcheck.engines.protocol.fix_search.trials import IsFix, Trial
+
         known = {f.code for f in self.findings.values()}
 
         def worse(found: Finding) -> bool:

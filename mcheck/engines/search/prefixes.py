@@ -8,10 +8,10 @@ deadlocks are not (states are those of executions in which every thread ends).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import product
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.events.choices.candidate import Choice
 from mcheck.events.choices.prepared import Prepared

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import chain, product
 from math import prod
 from typing import ClassVar
@@ -21,7 +21,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import UnknownData, Unsupported
 from mcheck.base.phrase import Phrase
 from mcheck.base.reasons import Cause, Reason, Reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.algebra.tape import Tape
 from mcheck.cat.ast import Model

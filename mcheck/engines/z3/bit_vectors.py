@@ -8,9 +8,8 @@ value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.engines.z3.clauses import FALSE, TRUE, Clauses, Side, spell
 from mcheck.engines.z3.symbolic_choices import Opened, Token
 from mcheck.events.event import Event

@@ -8,8 +8,10 @@ upper gates only, a report that something holds lower ones; so most gates need h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from mcheck.base.records import dataclass
 
 TRUE, FALSE = 1, -1
 

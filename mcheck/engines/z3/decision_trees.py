@@ -7,9 +7,9 @@ disjunction of conjunctions of selectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from mcheck.base.records import dataclass
 from mcheck.engines.z3.clauses import Clauses, Side
 from mcheck.engines.z3.symbolic_choices import Opened
 from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation

@@ -8,13 +8,13 @@ names the axioms that forbid the executions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InternalError
+from mcheck.base.records import replace
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS
 from mcheck.engines.z3.bit_vectors import TOKEN_BITS

@@ -12,7 +12,6 @@ Every execution that is reported has been checked by the explicit engine's evalu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -21,6 +20,7 @@ from mcheck.answers.result import Answer, State
 from mcheck.answers.witnesses import FlagReport, deadlock_finding, may_be_undefined
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError, InternalError, Span, Unsupported
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.ast import Model
 from mcheck.cat.tags import Tag
 from mcheck.engines.search import prefixes

@@ -9,9 +9,10 @@ in an execution).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import groupby
 
+from mcheck.base.records import dataclass, replace
 from mcheck.events.event import Event, Path
 from mcheck.semantics.terms import Term, Uid
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from mcheck.base.records import dataclass
 from mcheck.engines.z3.clauses import FALSE, TRUE, Clauses, spell
 
 

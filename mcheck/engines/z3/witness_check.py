@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from mcheck.base.errors import InternalError, Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Evaluation, Masks, add
 from mcheck.cat.algebra.tape import BOUND, TOTAL

@@ -12,10 +12,10 @@ The peers' table dialect under its own models: barriers are static instances, se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import combinations
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.events.choices.barrier_rounds import MAX_WORK, MIXED, TOO_MANY, Arrival, LaneExits, Units, fill_rounds
 from mcheck.events.choices.candidate import Choice, Option

@@ -10,11 +10,11 @@ whether it can be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import accumulate, permutations
 
 from mcheck.base.errors import Unsupported
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.events.choices.candidate import Option
 from mcheck.events.event import BarrierStep
 from mcheck.semantics.terms import Uid

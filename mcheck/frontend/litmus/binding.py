@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.bound_condition import ConditionBinder
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import Tail

@@ -6,10 +6,10 @@ bounds are unrolled and branches on registers lowered by ``mcheck.frontend.litmu
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.binding import Role, bind_program
 from mcheck.frontend.litmus.conditions import parse_tail
 from mcheck.frontend.litmus.header import Header

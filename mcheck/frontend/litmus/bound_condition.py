@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from mcheck.base.errors import Span
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import Atom, Group, MemWord, RegWord, Tree, Word
 from mcheck.frontend.litmus.placement import Grid

@@ -10,8 +10,7 @@ requests may be repeated without end, the grid has so many clusters that a threa
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, For, If, Mark, Statement, Step
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special

@@ -6,11 +6,10 @@ instructions (PTX ISA 4.3, 6.4).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.codes import problem
 from mcheck.frontend.litmus.error_recovery import begins_statement
 from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, parse_expression, reads_register
@@ -103,7 +102,7 @@ class _Lowering:
             error.hint = error.hint or self._hint(instruction)
             raise
         if op.span is not instruction.span or op.text != instruction.text:
-            op = dataclasses.replace(op, span=instruction.span, text=instruction.text)
+            op = replace(op, span=instruction.span, text=instruction.text)
         return op if self.wait is None else self._await(op, self.wait)
 
     def _hint(self, instruction: Instruction) -> str | None:
@@ -123,7 +122,7 @@ class _Lowering:
     def _await(self, inner: Op, wait: _Wait) -> Op:
         """The ``Await`` of an mbarrier wait, or of a load or an atomic with a comparison."""
         if isinstance(inner, MbarrierWait) and wait.compare is None:
-            inner = dataclasses.replace(inner, dst=None)
+            inner = replace(inner, dst=None)
         elif not (isinstance(inner, ScalarRead) and wait.compare is not None):
             found = ".".join(self.instruction.opcode)
             expected = "an mbarrier wait, or a load or an atomic with a comparison"
@@ -157,7 +156,7 @@ def _folded(instruction: Instruction, loose: tuple[int, ...], fold: Fold) -> Ins
         item = operands[index]
         assert isinstance(item, Value)
         operands[index] = Value(fold(item.expr), item.negated, item.span)
-    return dataclasses.replace(instruction, operands=tuple(operands))
+    return replace(instruction, operands=tuple(operands))
 
 
 def _guard(tokens: Tokens, scope: Scope) -> Guard:

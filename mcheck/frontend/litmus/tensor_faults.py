@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from mcheck.base.errors import Span, Unsupported
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.tensor_memory import columns_of
 from mcheck.ir.expr import Const
 from mcheck.ir.memory import Cta, Instance, MemoryMap

@@ -9,9 +9,9 @@ one, whatever the shape (open question Q28); of the shapes with 16 rows the firs
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, If, Statement, Step
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special

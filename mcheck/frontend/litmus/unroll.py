@@ -8,11 +8,10 @@ thread's, its code is copied, except for the statements that depend on the threa
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.readers import find_readers
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Key, Mark, Statement, Step
@@ -378,7 +377,7 @@ class Unroller:
             if isinstance(op, Branch):
                 target = self._label(op.target)
                 if target != op.target:
-                    op = dataclasses.replace(op, target=target)
+                    op = replace(op, target=target)
             return resolve(op, self.fold, step.span)
         except Undefined as error:
             raise problem("LIT017", op.span, reason=str(error)) from None

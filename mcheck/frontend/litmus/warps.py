@@ -7,9 +7,9 @@ them copies, and they synchronise again. A guarded one is executed by the lanes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from mcheck.base.errors import Span
+from mcheck.base.records import replace
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, TensormapCopyFence, WarpSync
 from mcheck.ir.program import Thread

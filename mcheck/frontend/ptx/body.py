@@ -7,9 +7,9 @@ speed: a module has tens of thousands of lines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 from mcheck.base.errors import InputError, Span
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.source import Source

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import prod
 from typing import Final
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.ptx.constants import parse_constant, parse_literal
 from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, Cursor

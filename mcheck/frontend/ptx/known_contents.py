@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.taint import UNKNOWN
 
 Memory = tuple[str, str]

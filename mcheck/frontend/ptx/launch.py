@@ -8,11 +8,11 @@ a module, ``mcheck.frontend.ptx.launch_sequence_reader`` several of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from math import prod
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.known_contents import Contents, Memory
 from mcheck.ir.memory import TensorMapSpec
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.tensormaps import CHOICES, FIELDS, LISTS, MapFields, check_fields
 from mcheck.frontend.ptx.json_positions import Node

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from math import prod
 from os import PathLike, fspath
 from typing import Any, Final
 
 from mcheck.base.errors import InputError, Span, Unsupported
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.json_positions import Node, parse_document

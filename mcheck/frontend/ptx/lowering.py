@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.frontend.ptx.module import Function, Sink, Statement
 from mcheck.ir.expr import Reg
 from mcheck.ir.ops import Guard, Op

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from math import prod
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.known_contents import Contents, Memory
 from mcheck.frontend.ptx.launch import Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.module import (

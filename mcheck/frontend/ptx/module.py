@@ -10,10 +10,10 @@ Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); siz
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 from mcheck.base.errors import Span, Unsupported
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.isa.instruction import (
     SINK,
     Address,

@@ -7,8 +7,8 @@ of PTX can. Bodies keep their text and their locations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.module import (
     Address,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.source import Source
 from mcheck.frontend.ptx.constants import parse_constant
 from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, Cursor, line_span

@@ -6,11 +6,11 @@ It accepts everything that NVIDIA's assembler accepts; whether an instruction ex
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from mcheck.base.errors import Span
 from mcheck.base.files import MEBIBYTE
+from mcheck.base.records import replace
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.source import Source, decode_source, read_source_bytes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import torch
 
+from mcheck.base.records import dataclass
 from mcheck.integrations.recording.targets import Device
 
 

@@ -6,8 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from mcheck.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

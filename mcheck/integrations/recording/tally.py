@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mcheck.base.records import dataclass
 from mcheck.integrations.recording.answers import KernelAnswer
 from mcheck.report.text import count
 

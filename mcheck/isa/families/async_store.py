@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.ir.ops import AsyncStore, Op
 from mcheck.isa.families.bulk import CLUSTER_REDUCTIONS, MBARRIER
 from mcheck.isa.families.common import SM_90, SM_100, address, pairs, unsupported, values, vector_length

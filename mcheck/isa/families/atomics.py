@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
+from mcheck.base.records import replace
 from mcheck.ir.ops import Atomic, Op
 from mcheck.isa.families.common import (
     CACHE_HINT,

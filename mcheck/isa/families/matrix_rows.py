@@ -6,8 +6,7 @@ Which register gets which element is not modelled.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.ir.ops import Load, Op, Store
 from mcheck.isa.families.common import address, one_of, registers, shared_space, values
 from mcheck.isa.kinds import Kind

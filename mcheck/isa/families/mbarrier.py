@@ -7,8 +7,8 @@ Defaults: an arrive is ``.release.cta``, a wait ``.acquire.cta``, expect_tx and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.ir.ops import (
     CpAsyncArrive,
     MbarrierArrive,

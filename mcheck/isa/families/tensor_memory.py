@@ -8,8 +8,8 @@ allocation is of, says ``mcheck.frontend.litmus.tensor_memory``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import CELL
 from mcheck.ir.ops import Alu, Fence, Op, TensorCommit, TensorCore, TensorMove, WaitGroup

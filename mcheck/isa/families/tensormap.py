@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.ir.ops import Op, TensormapCopyFence, TensormapReplace
 from mcheck.isa.families.common import SM_90, address, optional_value, scope_slot, unsupported, value
 from mcheck.isa.kinds import Kind

@@ -7,8 +7,8 @@ what is inserted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.checking.fences.edits import replaced_lines
 from mcheck.checking.fences.examination import Examined
 from mcheck.checking.fences.repairs import Repair

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.events.execution_graph import Box, Column, Edge, Execution
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Step, StepPart, Trace

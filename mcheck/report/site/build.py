@@ -9,7 +9,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from mcheck import __version__
 from mcheck.base.errors import InputError
 from mcheck.base.files import LOST_DIRECTORY, has_lost_directory
 from mcheck.base.reasons import Reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.check.files import is_module, launch_file
 from mcheck.checking.run.case import Case, Settings
 from mcheck.report.finding import compiled_from

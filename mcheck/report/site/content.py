@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from mcheck.base import verdicts
 from mcheck.base.reasons import Reasons
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Kinds

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from mcheck.base import verdicts
 from mcheck.base.errors import InputError, InternalError
+from mcheck.base.records import replace
 from mcheck.checking.check.command import check_case
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.run.case import Case, Options, Settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.answers.result import State
@@ -12,6 +11,7 @@ from mcheck.base import reasons, verdicts
 from mcheck.base.errors import InputError, InternalError, McheckError
 from mcheck.base.files import read_file
 from mcheck.base.reasons import Reason
+from mcheck.base.records import replace
 from mcheck.checking.check.files import is_module
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Options, Settings

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from mcheck.base.errors import McheckError
 from mcheck.base.reasons import Reasons
+from mcheck.base.records import replace
 from mcheck.checking.run.single import format_located
 from mcheck.report.site.content import Page, Problem
 

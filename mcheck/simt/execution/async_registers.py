@@ -10,12 +10,13 @@ wait that has no operands, and Triton's do.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.phrase import Phrase, Site, say
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import Register, Statement, operand_registers
 from mcheck.isa.kinds import (

@@ -8,7 +8,7 @@ where control depends on it, the taint says so (``mcheck.frontend.ptx.taint``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from mcheck.base.budget import TimeOut
 from mcheck.base.errors import InputError, Span
 from mcheck.base.progress import Level, note
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZE, MemoryLayout
 from mcheck.frontend.ptx.module import Guard, Statement
 from mcheck.semantics import mbarrier
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.async_registers import AsyncWrites
 from mcheck.simt.execution.cta_pairs import PairMeetings, missing_peer
 from mcheck.simt.execution.forced_values import ForcedValues
@@ -525,7 +527,7 @@ class Cluster:
 
     def complete_cluster_barrier(self) -> None:
         """Complete the barrier of each cluster of which all lanes have arrived."""
-        for cluster in np.unique(self.lanes.cluster[self.arrived]):
+        for cluster in distinct(self.lanes.cluster[self.arrived]):
             mine = self.lanes.cluster == cluster
             if (mine & ~self.arrived & (self.status != EXITED)).any():
                 continue
@@ -552,7 +554,7 @@ class Cluster:
         for warp in np.flatnonzero(rows.any(axis=1)).tolist():
             own = np.zeros_like(mask)
             own[warp * WARP : (warp + 1) * WARP] = rows[warp]
-            for number in np.unique(members[own]).tolist():
+            for number in distinct(members[own]).tolist():
                 some = own & (members == number)
                 self.warp_actions.setdefault((warp, f"{name} {number}"), []).append((some, int(number), carry_out))
         self.run_warp_actions()

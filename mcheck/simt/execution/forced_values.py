@@ -8,9 +8,10 @@ the access returns it even so: whether the model has such an execution is for th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base import records
+from mcheck.base.records import dataclass
 from mcheck.ir.ops import Ranges
 
 AccessId = tuple[int, int]

@@ -6,12 +6,13 @@ beyond the block do not exist. The lanes of warp w are ``32 w`` to ``32 w + 31``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.taint import UNKNOWN_NAMELESS

@@ -8,10 +8,10 @@ everything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.isa.opcode import Opcode

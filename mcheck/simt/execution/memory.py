@@ -17,6 +17,7 @@ from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.frontend.ptx.taint import UNKNOWN, UNKNOWN_NAMELESS
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.semantics.tensor_map_values import MAP_SIZE
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import Quality
 from mcheck.simt.execution.value_numbering import mix_numbers, number_contents
 
@@ -145,7 +146,7 @@ class Store:
             yield inside, self.shared, cta[inside] * self.size + offset[inside]
         rest = ~local & ~shared
         if rest.any():
-            for base in np.unique(where[rest]):
+            for base in distinct(where[rest]):
                 k = bisect_right(self.bases, int(base)) - 1
                 if k >= 0 and int(base) + size <= self.bases[k] + len(self.given[k][0]):
                     some = rest & (where == base)

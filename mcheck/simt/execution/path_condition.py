@@ -9,14 +9,16 @@ it. If each were chosen by itself, lanes would take paths that no data leads to.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Code
 from mcheck.frontend.ptx.module import Register, Statement
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import Lanes, Mask
 from mcheck.simt.execution.path_literals import FAR, Bound, Literal, Mixed, extract_literal, literal_registers
 
@@ -150,7 +152,7 @@ class PathCondition:
         origin = self.origin.get(row)
         if origin is None or not mask.any():
             return []
-        return [(int(at), mask & (origin == at)) for at in np.unique(origin[mask]) if at != NONE]
+        return [(int(at), mask & (origin == at)) for at in distinct(origin[mask]) if at != NONE]
 
     def _truth(self, at: int, mask: Mask) -> Truth:
         """What the choices so far imply for a predicate defined at a place."""

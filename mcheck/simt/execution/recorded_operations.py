@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.effects.operands import decisive_fields
 from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
 from mcheck.ir.ops import AssumedValue, Atomic, Await, Load, Op, Ranges, Store, UnknownContinuation, performed_operation
 from mcheck.ir.type_sizes import type_size
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.forced_values import AccessId, Observation
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.execution.told_apart import ToldApart
@@ -279,7 +280,7 @@ class RecordedOperations:
             return
         if spread:
             warps = lanes // WARP
-            for warp in np.unique(warps):
+            for warp in distinct(warps):
                 some = warps == warp
                 self._warp(key, table[:, some], lanes[some], make)
             return

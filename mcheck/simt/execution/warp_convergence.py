@@ -7,11 +7,12 @@ Lanes may come to one at different times. So the complete histories of the lanes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.module import Statement
 from mcheck.isa.kinds import FRAGMENTS, MAP_EDITS, TMEM, Kind
 from mcheck.simt.execution.lanes import WARP, Mask

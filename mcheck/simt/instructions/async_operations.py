@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
@@ -20,6 +19,7 @@ from mcheck.semantics import mbarrier
 from mcheck.semantics.tensor_footprint import box_bytes, extent
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
@@ -101,7 +101,7 @@ def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op:
             known[row][lanes] = taint.TOKEN
         counts = found["count"][0].tolist() if "count" in found else [1] * len(lanes)
         bytes_ = found["tx"][0].tolist() if "tx" in found else [0] * len(lanes)
-        for place in np.unique(address).tolist():
+        for place in distinct(address).tolist():
             some = np.flatnonzero(address == place).tolist()
             _apply_arrivals(c, op, place, [counts[j] for j in some], [bytes_[j] & 0xFFFFFFFF for j in some])
         return mask

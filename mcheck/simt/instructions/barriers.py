@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
@@ -16,6 +15,7 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
@@ -54,7 +54,7 @@ def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
         c.pc[mask] = c.current_pc + 1
         if given is not None:
             choose_vote(c, k, unit, statement.operands[-1], mask, at, statement)
-            for cta in np.unique(c.lanes.cta[mask]).tolist():
+            for cta in distinct(c.lanes.cta[mask]).tolist():
                 mine = mask & (c.lanes.cta == cta)
                 votes = c.votes.setdefault((cta, int(number[mine][0])), [])
                 brought = given()
@@ -63,9 +63,9 @@ def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
                     np.broadcast_to(brought[1], mask.shape).copy(),
                 )
                 votes.append((mine, value, sure, [r for r in rows if r is not None], op.red_op or "popc"))
-        for cta in np.unique(c.lanes.cta[mask]).tolist():
+        for cta in distinct(c.lanes.cta[mask]).tolist():
             mine = mask & (c.lanes.cta == cta)
-            for one in np.unique(number[mine]).tolist():
+            for one in distinct(number[mine]).tolist():
                 c.arrive_at_barrier(mine & (number == one), cta, one, count, stands=stands)
         return None if (mask & (c.status == AT_BARRIER)).any() else mask
 

@@ -12,6 +12,7 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, call_parts, possible_callees, resolve_function
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import Mask
@@ -43,7 +44,7 @@ def call_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             next(iter(ways.values()))(c, mask)
             return
         value, known = (np.broadcast_to(x, mask.shape) for x in fetch())
-        for address in np.unique(value[mask]).tolist():
+        for address in distinct(value[mask]).tolist():
             some = mask & (value == address)
             if known[some].any() or address not in ways:
                 c.give_up(some, f"'{statement.text}' calls a function that depends on data")

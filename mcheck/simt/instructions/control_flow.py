@@ -9,6 +9,7 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, branch_body
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, ReturnTo, Step
 from mcheck.simt.execution.compiler import Compiler, compiles, no_effect, unsupported_step
 from mcheck.simt.execution.lanes import Mask
@@ -93,7 +94,7 @@ def indexed_branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: i
             c.give_up(mask, f"'{statement.text}' branches to a label that depends on data")
             return
         value = np.broadcast_to(value, mask.shape)
-        for number in np.unique(value[mask]).tolist():
+        for number in distinct(value[mask]).tolist():
             c.jump(mask & (value == number), labels[min(int(number), len(labels) - 1)])
 
     return k.with_guard(unit, statement, run)

@@ -13,6 +13,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.type_sizes import type_size
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import WARP, Quality
 from mcheck.simt.instructions.access_operands import Indices, first_of_each, quote_statement
@@ -36,7 +37,7 @@ def distinct_stores(
     is one that has not accessed the bytes since its last barrier. If all have, any is in conflict with another one.
     """
     one = np.arange(len(lanes))
-    if len(np.unique(address)) == len(one):
+    if len(distinct(address)) == len(one):
         return one
     cta = c.lanes.cta[lanes].astype(np.uint64)
     if given:

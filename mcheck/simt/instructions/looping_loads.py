@@ -5,10 +5,11 @@ at its first load, and failed iterations leave no trace (``mcheck.simt.execution
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 import numpy as np
 
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import type_bits

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit

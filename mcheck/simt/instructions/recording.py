@@ -5,10 +5,10 @@ instructions without effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
 import numpy as np
 
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
@@ -19,6 +19,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Reg
 from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map_values import decode
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
 from mcheck.simt.execution.compiler import Compiler, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -140,7 +141,7 @@ def _has_tensor_map(c: Cluster, statement: ptx.Statement, mask: Mask, places: Wo
     """Whether a tensor copy can be followed as far as its map is concerned: a map that is a parameter must be given by
     the launch.
     """
-    for place in np.unique(places).tolist():
+    for place in distinct(places).tolist():
         if not PARAM_BASE <= place < PARAM_BASE + GAP:
             continue
         contents = c.store.read_map(place)

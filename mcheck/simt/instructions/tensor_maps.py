@@ -6,10 +6,9 @@ memory word by word. The result of ``tensormap.cp_fenceproxy`` in global memory 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lowering import operation_template

@@ -6,11 +6,10 @@ quarter, whatever register the shape of a ``ld`` or ``st`` assigns to it (open q
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.ir import ops

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, is_packed, low_mask, to_number, truncate, type_bits
 from mcheck.isa.opcode import Opcode
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import Mask
 
 Slopes = NDArray[np.int64]
@@ -235,7 +236,7 @@ def _upper_half(kind: str) -> Rule:
         one, other = _invariant_first(s)
         base, fits = n.in_range(other, kind)
         slopes, bad = np.zeros_like(other.slopes), other.bad | ~one.invariant | ~fits
-        for m in np.unique(truncate(one.base, bits)).tolist():
+        for m in distinct(truncate(one.base, bits)).tolist():
             some = np.flatnonzero(~bad & (truncate(one.base, bits) == m))
             bad[some] = True
             found = _fraction(m, bits)

@@ -4,11 +4,12 @@ no difference. The loads of the parameter itself are among them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
@@ -20,6 +21,7 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import COPIES, Kind
 from mcheck.semantics.tensor_map import step_bytes
 from mcheck.semantics.tensor_map_values import decode
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -272,7 +274,7 @@ class GrowingAddresses(InvariantRegisters):
                 self.others_fill = True
                 if not self.numbers.in_range(value, "s32")[1].all():
                     raise Aperiodic(f"{register.name} in '{statement.text}', which overflows", statement.span)
-                for address in np.unique(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():
+                for address in distinct(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():
                     self._box(c, statement, address, value, first=register in list(operand_registers(items[0])))
 
         return before

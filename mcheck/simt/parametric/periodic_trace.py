@@ -10,7 +10,7 @@ and of the numbers next to it that make a difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import pairwise
 from math import lcm
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Argument, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops

@@ -13,11 +13,12 @@ state. All that has been stored since the state before that, the same instructio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW

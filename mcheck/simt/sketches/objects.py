@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.effects.site import Objects
 from mcheck.ir import ops
 from mcheck.ir.expr import Const

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby
 
 from mcheck.base.errors import Unsupported
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.simt.sketches.formulas import Number, fit_formula
 
 LONGEST = 400

@@ -6,9 +6,10 @@ The opcode is that of the module; the operands are written anew, with a placehol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base.errors import Span, Unsupported
+from mcheck.base.records import dataclass
 from mcheck.effects.site import widened
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr, Lanes

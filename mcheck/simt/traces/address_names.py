@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import cached_property
 
 from mcheck.base.phrase import Stage, Thing
+from mcheck.base.records import replace
 from mcheck.effects.site import Objects
 from mcheck.ir import ops
 from mcheck.ir.memory import MBARRIER_BYTES, Instance, MemoryMap

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
+from mcheck.base.records import replace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op

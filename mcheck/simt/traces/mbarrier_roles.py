@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.effects.site import Objects, widened
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr, Lanes

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.ir import ops
 from mcheck.ir.def_use import numbers_in, registers_in
 from mcheck.ir.expr import Const

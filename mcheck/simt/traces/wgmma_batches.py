@@ -9,9 +9,9 @@ neither has the longer one; where there is a finding, the longer one gives its l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 
+from mcheck.base.records import replace
 from mcheck.effects.ranges import join_ranges
 from mcheck.ir import ops
 from mcheck.ir.expr import Const

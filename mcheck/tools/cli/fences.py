@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcheck.base.records import replace
 from mcheck.tools.cli import launch, options, sources
 
 if TYPE_CHECKING:

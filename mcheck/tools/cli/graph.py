@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+
+from mcheck.base.records import dataclass
 
 if TYPE_CHECKING:
     from mcheck.checking.run.case import Settings

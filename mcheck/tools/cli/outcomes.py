@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.tools.cli import options
 

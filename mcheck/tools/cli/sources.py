@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcheck.base.records import replace
 from mcheck.tools.cli.configuration import ConfiguredCommand
 from mcheck.tools.cli.options import together
 

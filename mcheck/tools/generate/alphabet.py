@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 from mcheck.base.resources import litmus
 from mcheck.isa.wording import join_alternatives
 from mcheck.tools.generate.document import Document, Row, read

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError, Span
 from mcheck.base.files import read_text_file as text_of
+from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.isa.wording import join_alternatives
 

@@ -7,8 +7,9 @@ cycle without a layout, or that the final state could not show, has no test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.tools.generate.alphabet import HANDOVERS, Alphabet, Arc, CopyKind, End
 from mcheck.tools.generate.cycles import Cycle
 

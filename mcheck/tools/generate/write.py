@@ -6,8 +6,9 @@ use them; after it they wait for every copy, so that none outlives its CTA.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.tools.generate.alphabet import Arc
 from mcheck.tools.generate.layout import Copy, Layout, Location, Node, NoTest, handover_step
 from mcheck.tools.generate.operands import fill_placeholders

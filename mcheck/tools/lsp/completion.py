@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.scope import SPECIALS
 from mcheck.isa.families import DIALECT, ptx_families
 from mcheck.isa.schema import Variant

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.findings.repair import Edit
 
 SEVERITIES = ("error", "warning", "information", "hint")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
+from mcheck.base.records import replace
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lsprotocol import types
 from pygls import uris
@@ -15,6 +15,7 @@ from pygls.workspace import PositionCodec
 from mcheck import __version__
 from mcheck.base.errors import Span
 from mcheck.base.files import with_unix_lines
+from mcheck.base.records import dataclass
 from mcheck.checking.run.case import Settings
 from mcheck.findings.repair import Edit
 from mcheck.tools.lsp import hover

@@ -11,11 +11,11 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from mcheck.base.errors import McheckError, Span
+from mcheck.base.records import replace
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mcheck.base.errors import McheckError, Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.definitions import INCLUDE
 from mcheck.frontend.litmus.lexer import END, NAME, Tokens
 from mcheck.frontend.litmus.source import Source

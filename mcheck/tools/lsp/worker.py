@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from dataclasses import dataclass
 from typing import BinaryIO
 
+from mcheck.base.records import dataclass
 from mcheck.checking.run.case import Settings
 from mcheck.checking.run.pipes import HEADER, frame_message
 

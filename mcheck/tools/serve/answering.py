@@ -11,11 +11,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.files import is_source, read_launch_beside
 from mcheck.checking.run.case import Case

@@ -6,8 +6,10 @@ success: ``clean``, ``holds`` and ``fixed`` are ``None`` then.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
+
+from mcheck.base.records import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import Exceeded
 from mcheck.base.reasons import Cause
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.backends import AnswerStore, Backend
 from mcheck.checking.check.command import check_command

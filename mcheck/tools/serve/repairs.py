@@ -8,10 +8,10 @@ program counts as fixed only if it is proved clean in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from difflib import unified_diff
 from time import perf_counter
 
+from mcheck.base.records import dataclass, replace
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.files import is_module, is_source

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
 from mcheck.checking.check.files import is_module, is_source
 from mcheck.checking.run.case import LaunchText, Options, Settings
 from mcheck.checking.run.collect import is_test

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -14,6 +13,7 @@ from pydantic import Field
 
 from mcheck import __version__
 from mcheck.base.errors import McheckError
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.tools.serve import requests
 from mcheck.tools.serve.answers import CheckAnswer, ExplainAnswer, FencesAnswer, FixAnswer, OutcomesAnswer, Reply

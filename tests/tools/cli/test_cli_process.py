@@ -58,6 +58,21 @@ def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[st
                 "mcheck.isa.families.wgmma",
             },
         ),
+        (
+            ["check", "tests/simt/corpus/cuda/ring_bulk.ptx"],
+            {
+                "rich",
+                "z3",
+                "networkx",
+                "numpy.ma",
+                "mcheck.answers.advice.races",
+                "mcheck.checking.modules.cluster_groups",
+                "mcheck.checking.modules.launches.launch_sequence",
+                "mcheck.checking.modules.pairs.drawn_grid",
+                "mcheck.engines.protocol.fix_search.advice",
+                "mcheck.simt.grid.looks.others_look",
+            },
+        ),
     ],
 )
 def test_heavy_modules_are_not_imported(litmus: Callable, arguments: list[str], absent: set[str]) -> None:

@@ -8,14 +8,13 @@ is one about all executions of these launches, so nothing that is open about one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, name_share
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import WHY, follow_clusters

@@ -9,12 +9,12 @@ ISA 9.0 section 9.7.13.13; CUDA programming guide, programmatic dependent launch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, Form
@@ -37,7 +37,7 @@ class Order(IntEnum):
     ORDERED = AFTER
 
 
-@record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
     """Accesses of common bytes by two launches that nothing orders: ``earlier`` by the launch that is first in the
     stream, ``later`` by the other one; ``common`` is ``None`` where it is not known whether there are such bytes.

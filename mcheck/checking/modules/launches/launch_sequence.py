@@ -8,7 +8,6 @@ at the same time (``mcheck.checking.modules.launches.concurrent_launches``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from mcheck.answers.result import Answer, Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
@@ -16,6 +15,7 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.phrase import say
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.any_parameter import answer_for_every

@@ -5,12 +5,13 @@ way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import combinations
 
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.reasons import Cause, Reason, error_reason, share_reason
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.launches.example_words import example_words
 from mcheck.checking.modules.launches.launch_order import Conflict, StreamOrder

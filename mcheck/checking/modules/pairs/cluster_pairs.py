@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from mcheck.answers.merged_answers import describe_pairs
@@ -12,6 +11,7 @@ from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, unique_reasons
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 
 P = TypeVar("P")

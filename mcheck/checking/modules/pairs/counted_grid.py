@@ -49,7 +49,6 @@ k - c others may have counted themselves before, and the rest afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import prod
@@ -58,7 +57,7 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.progress import Level, note
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.pairs.cluster_pairs import each_pair, join_pairs, of_two_clusters
 from mcheck.checking.modules.pairs.executed_alone import TRIES, Written, given_and_written, within_one_cluster

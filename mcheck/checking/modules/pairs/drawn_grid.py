@@ -44,7 +44,6 @@ Errors of one team are those of its k alone: what it does is the same, and it wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer
@@ -52,6 +51,7 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, share_reason
+from mcheck.base.records import replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.followed_clusters import FollowModule, ProveEvery
 from mcheck.checking.modules.grid_coverage import is_conflict

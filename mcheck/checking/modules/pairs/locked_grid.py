@@ -35,13 +35,14 @@ What is found in a pair need not be so in the grid. Then the two clusters are fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import product
 from math import prod
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.modules.pairs.cluster_pairs import prove_pairs
 from mcheck.checking.modules.pairs.executed_alone import TRIES, Written, given_and_written, within_one_cluster
 from mcheck.checking.modules.pairs.signalled_grid import FollowTrace

@@ -39,13 +39,12 @@ forever. In the rest of it no thread waits for another cluster (2), and the pair
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.checking.modules.pairs.cluster_pairs import prove_pairs
 from mcheck.checking.modules.pairs.executed_alone import TRIES, Written, given_and_written, within_one_cluster
 from mcheck.checking.modules.pairs.signalled_grid import FollowTrace

@@ -66,7 +66,6 @@ nothing is said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer
@@ -74,7 +73,7 @@ from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.grid_races import CODE
 from mcheck.checking.modules.pairs.cluster_pairs import each_pair, join_pairs, of_two_clusters

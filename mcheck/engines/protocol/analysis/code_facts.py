@@ -4,9 +4,10 @@ edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import cached_property
 
+from mcheck.base.records import dataclass, replace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.liveness import defined_and_used

@@ -18,8 +18,8 @@ acquires.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.analysis.shared_words import is_strong_write
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr

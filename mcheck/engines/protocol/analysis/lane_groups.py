@@ -9,9 +9,10 @@ operations that all of them wait for. Where lanes would diverge, the engine star
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 from mcheck.answers.final_states import terms_of
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.ir import ops

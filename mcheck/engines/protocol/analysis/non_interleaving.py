@@ -30,8 +30,8 @@ Locks also need the axiom of atomicity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.algebra.tape import Tape
 from mcheck.engines.protocol.analysis.atomic_words import find_atomic_words
 from mcheck.engines.protocol.analysis.joint_barriers import find_joint_barriers

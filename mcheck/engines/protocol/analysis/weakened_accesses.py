@@ -25,8 +25,7 @@ the order that P' lacks: then P is explored, and what is found in P' is forgotte
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.effects.unwritten_objects import places_of
 from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.analysis.representative_lanes import TrackedBytes

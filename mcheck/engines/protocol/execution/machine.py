@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol
 from weakref import ref
 
@@ -33,6 +32,7 @@ from mcheck.base.declared_state import (
 )
 from mcheck.base.errors import UnknownData
 from mcheck.base.phrase import Actor, Part, Phrase, Thing, say
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.setup import Setup

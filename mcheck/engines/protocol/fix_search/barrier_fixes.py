@@ -7,13 +7,12 @@ Fixes are found by trials, as in ``mcheck.engines.protocol.fix_search.trials``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import combinations
 
 from mcheck.answers.advice.graph import site_of
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Aside, Phrase, Site, Sites, say
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix

@@ -10,14 +10,13 @@ among the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
 from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence, is_wide_fence
 from mcheck.answers.advice.memory_orders import change_of, order_with
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Phrase, capital, say
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry

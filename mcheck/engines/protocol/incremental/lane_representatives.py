@@ -19,9 +19,7 @@ threads represent all, as for agents that write.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.cat.algebra.compiled_models import once_per_tape
 from mcheck.cat.algebra.tape import Instr, Tape
 from mcheck.cat.tags import Tag

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mcheck.answers.advice.graph import line_of, site_of
 from mcheck.answers.root_waits import StuckThread, Target, find_causes, find_signal
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Phrase, Site, Thing, capital, join, say
+from mcheck.base.records import dataclass
 from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
 from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes, suggest_byte_count

@@ -7,10 +7,9 @@ could have come first: that order is run too.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mcheck.answers.advice.graph import site_of
 from mcheck.base.phrase import Phrase, say
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.effects.generic_memory import lane_left_out, name_of
 from mcheck.engines.protocol.analysis.lane_groups import Split

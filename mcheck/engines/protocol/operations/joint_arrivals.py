@@ -29,8 +29,7 @@ apart, and this execution is not taken for all.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry, to_mask

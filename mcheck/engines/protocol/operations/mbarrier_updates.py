@@ -9,10 +9,10 @@ in which a wait comes only after the phase that it found (``mcheck.engines.proto
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from mcheck.answers.advice.graph import site_of
 from mcheck.base.phrase import Phrase, Site, join, say
+from mcheck.base.records import replace
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
 from mcheck.engines.protocol.diagnosis.transaction_bytes import describe_bytes, suggest_byte_count

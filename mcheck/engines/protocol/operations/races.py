@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mcheck.answers import left_open
 from mcheck.answers.advice.graph import line_of
-from mcheck.answers.advice.races import Advice, advise_on_race
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.base.errors import InputError
 from mcheck.base.phrase import Lack, Phrase, Stage, say
@@ -31,6 +31,9 @@ from mcheck.findings.finding import Access, format_range
 from mcheck.findings.fix import Fixes
 from mcheck.ir.def_use import written_registers
 from mcheck.ir.ops import Await, Load, Op
+
+if TYPE_CHECKING:
+    from mcheck.answers.advice.races import Advice
 
 NON_COHERENT = ".nc."
 COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
@@ -340,6 +343,12 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
     return (catalogue.get(code).name.replace("-", " "),), ()
 
 
+def _advice(m: Machine, old: Record, new: Record, low: int, code: str) -> Advice:
+    from mcheck.answers.advice.races import Advice, advise_on_race  # correct programs need none
+
+    return advise_on_race(graph_of(m, old, new, low), code) if m.setup.advises else Advice(())
+
+
 def _slot(m: Machine, *records: Record) -> Stage | None:
     """The part of its buffer that a copy among the accesses fills."""
     terms = m.program.terms
@@ -367,7 +376,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     where = format_range(first.object, byte - base, high - base)
     slot = _slot(m, old, new)
     what = " and ".join(map(_named, (first, second)))
-    advice = advise_on_race(graph_of(m, old, new, low), code) if m.setup.advises else Advice(())
+    advice = _advice(m, old, new, low, code)
     lack = (": ", Lack(advice.lack)) if advice.lack else ()
     stage = (", ", slot) if slot is not None else ()
     said = say("{} on {}{}: {}{}", entry.name.replace("-", " "), where, stage, what, lack)

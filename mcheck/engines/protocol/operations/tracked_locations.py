@@ -8,8 +8,8 @@ execution with the two reversed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.executors import Blocked

@@ -13,8 +13,9 @@ are kept apart: a wait may complete the groups before them alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.analysis.code_facts import PendingDepths
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record

@@ -9,10 +9,10 @@ No branch, no address and no strong access depends on registers that vary
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.alike_ctas.addresses import find_place, objects_at
 from mcheck.frontend.litmus.alike_ctas.copies import INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
 from mcheck.frontend.litmus.alike_ctas.forms import LinearForms

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.alike_ctas.forms import LinearForms
 from mcheck.frontend.litmus.binding import Role
 from mcheck.frontend.litmus.placement import KEYS, enumerate_threads

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm, prod
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.litmus.binding import Role
 from mcheck.frontend.litmus.parametric.first_rounds import ITERATION, Meaning, Names, find_first_change, in_iterations
 from mcheck.frontend.litmus.parametric.quasi_affine import (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from math import floor, gcd, lcm
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

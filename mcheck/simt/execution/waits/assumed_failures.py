@@ -26,12 +26,13 @@ executed, its quality gets ``taint.UNKNOWN`` as well: it may decide nothing any 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import taint
 from mcheck.ir import ops
 from mcheck.ir.expr import Const

@@ -10,11 +10,12 @@ followed, and the answer says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
 from mcheck.ir import ops

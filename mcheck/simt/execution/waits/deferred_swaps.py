@@ -8,7 +8,9 @@ one more iteration to follow. So its lane is deferred until other lanes have run
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from mcheck.base.records import dataclass
 
 ExpectedWord = tuple[int, int, int]
 """A word and what a swap expects there: address, bytes, value."""

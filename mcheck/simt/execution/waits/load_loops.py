@@ -13,10 +13,11 @@ and whether the loop ends; one path of the thread stands for any number of attem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import pairwise
 from typing import NamedTuple, TypeGuard
 
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.ir import ops

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.lanes import Mask
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PhaseWait:
     """Lanes that wait for the phase of a parity, or for one by its number."""
 

@@ -7,9 +7,10 @@ again (``mcheck.simt.execution.waits.barrier_waits``, ``mcheck.simt.execution.wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.ir.ops import Op
 from mcheck.simt.execution.lanes import Mask

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.simt.execution.lanes import Mask
 

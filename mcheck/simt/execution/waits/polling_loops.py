@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 import numpy as np
 
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function

@@ -12,12 +12,13 @@ in the pairs that are followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span, Unsupported
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, is_packed, type_bits
@@ -25,6 +26,7 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -320,7 +322,7 @@ class CountUses:
             if any(self._is_counted(unit, o, lanes) for o in others):
                 return self._other_use(statement, lanes)
             brings = [unit.frame + r.index for r in operand_registers(source)]
-            warps = np.unique(np.flatnonzero(np.logical_or.reduce(self.counted[brings])) // WARP)
+            warps = distinct(np.flatnonzero(np.logical_or.reduce(self.counted[brings])) // WARP)
             if len(warps) and not plain:
                 return self._other_use(statement, lanes)
             return np.isin(np.arange(self.compiler.lanes.count) // WARP, warps)

@@ -7,12 +7,12 @@ the places of their weak accesses of global memory are alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.memory_layout import MemoryLayout

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.frontend.ptx.module import Module, Statement
 from mcheck.ir import ops
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
@@ -90,7 +91,7 @@ class _FirstCount:
         def before(c: Cluster, mine: Mask) -> None:
             del c
             address = to_generic(np.broadcast_to(fetch()[0], mine.shape)[mine]).astype(np.int64)
-            for at in np.unique(address).tolist():
+            for at in distinct(address).tolist():
                 counter = known_word(compiler.places, at, size)
                 if counter is not None:
                     raise _Found(counter, compiler.places)

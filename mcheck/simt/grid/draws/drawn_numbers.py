@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 import numpy as np
 
 from mcheck.base.budget import Limit
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module, constant_of
@@ -34,7 +34,7 @@ DRAWN_BY = frozenset(
 """What may be written of an atomic that draws: it adds at a scope of the grid."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Draws:
     """The word from which clusters draw numbers, and the atomics that do so, by their indices in the code of the entry:
     all that have this address, which is one number for all threads, clusters and rounds.

@@ -5,10 +5,9 @@ each team of threads with one of its own, and then the end of the tiles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.lane_arithmetic import type_bits

@@ -6,8 +6,7 @@ does not, and needs no class of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.isa.kinds import BRANCHES, Kind
 

@@ -9,7 +9,7 @@ read, or write, what others own later, but may not wait for that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Launch
@@ -51,7 +51,7 @@ MEET = "threads that draw for themselves access the same bytes"
 READ, UPDATE, WRITE = range(3)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Touch:
     """Bytes that a thread accesses; ``orders``: by more than a weak access."""
 

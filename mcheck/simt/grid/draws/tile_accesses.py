@@ -14,7 +14,7 @@ rounds, and what is compared is what it accesses with any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import combinations_with_replacement
 from math import prod
 from typing import ClassVar
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
@@ -32,6 +32,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct, distinct_rows
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
@@ -77,7 +78,7 @@ _EPOCH = 31
 IsConflict = Callable[[Form, Form], bool]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Tiles:
     """The numbers of tiles, of which the executed cluster is given the first one, and how many more may be drawn."""
 
@@ -205,7 +206,7 @@ class RoundWatch(GridWatch):
         """
         when = GridWatch.watch_guard(self, c, statement, row, mask, mine, weak=weak)
         if weak and when is not None and self.teams.count > 1:
-            for number in np.unique(when[mine]).tolist():
+            for number in distinct(when[mine]).tolist():
                 if not self._holds_for_teams(number):
                     raise NotReducible("whether this access is made depends on the number drawn", statement.span)
         return when
@@ -343,7 +344,7 @@ class _Accesses:
         """Add the accesses of an execution, unless another one has had the same. Raises ``NotReducible``."""
         footprint, space = watch.footprint, watch.space
         for form in footprint.beginnings:
-            places = ((span, np.unique(np.concatenate(a), axis=0)) for span, a in footprint.beginnings[form].items())
+            places = ((span, distinct_rows(np.concatenate(a))) for span, a in footprint.beginnings[form].items())
             same = form, tuple(space.quotients), frozenset((span, rows.tobytes()) for span, rows in places)
             if same in self.seen:
                 continue

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.memory_layout import GAP, PARAM_BASE, UNKNOWN_SIZE
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS, NEVER, Conditions
 from mcheck.simt.grid.footprints.footprint import ANY, Footprint, Form
@@ -96,7 +98,7 @@ class AccessPlacement(CoordinateState):
         optional = None if self.optional is None else self.optional[ours]
         at, slopes = at[ours], value.slopes[:, ours]
         buffers = np.searchsorted(self.bases, at, side="right") - 1
-        for buffer in np.unique(buffers).tolist():
+        for buffer in distinct(buffers).tolist():
             if buffer < 0:
                 continue
             mine = np.flatnonzero((buffers == buffer) & (at < self.ends[buffer]))
@@ -120,13 +122,13 @@ class AccessPlacement(CoordinateState):
             buffer=int(self.bases[buffer]), kind=kind.kind, slopes=(by,), lengths=(kind.size,), unit=kind.unit,
             proxy=kind.proxy, sure=sure, plain=kind.plain,
         )  # fmt: skip
-        self.footprint.add(form, statement.span, np.unique(at)[:, None])
+        self.footprint.add(form, statement.span, distinct(at)[:, None])
 
     def _span(self, by: Slopes, when: Conditions | None, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The range within which accesses move with the coordinates, as far as the lanes make them."""
         least, most = self.space.bound_form_exactly(by)
         low, high = np.full(count, least, np.int64), np.full(count, most, np.int64)
-        for number in np.unique(when).tolist() if when is not None else ():
+        for number in distinct(when).tolist() if when is not None else ():
             if number in (ALWAYS, NEVER):
                 continue
             some = when == number

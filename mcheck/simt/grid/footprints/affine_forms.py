@@ -9,15 +9,17 @@ it counts where something depends on the predicate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
 from mcheck.isa.opcode import Opcode
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.footprints.space import Space, trim_slopes
 from mcheck.simt.parametric.affine import MAX_SLOPE, Numbers, Rule, Slopes, Value, rule_of
@@ -69,7 +71,7 @@ class ConditionTable:
 
     def require(self, conditions: Conditions, span: Span | None) -> bool:
         """Restrict the class to the clusters that satisfy these conditions; false where they are unknown."""
-        for number in np.unique(conditions).tolist():
+        for number in distinct(conditions).tolist():
             if number == NEVER:
                 return False
             for slopes, bound in self.sets[number]:
@@ -208,7 +210,7 @@ def _bit_field_insert(bits: int) -> Rule:
         at, size = (np.minimum(truncate(x.base, 8), np.uint64(64)).astype(np.int64) for x in (position, length))
         base = to_number(given.base, f"u{bits}")
         fits = at + size >= bits
-        for many in np.unique(size[~fits]).tolist():
+        for many in distinct(size[~fits]).tolist():
             some = ~fits & (size == many)
             fits[some] = n.stays_between(base[some], given.slopes[:, some], 0, (1 << many) - 1)
         fits &= (at < min(bits, 40)) & position.invariant & length.invariant & into.invariant
@@ -231,7 +233,7 @@ def _mask(opcode: Opcode, otherwise: Rule | None) -> Rule:
         assert otherwise is not None
         one, other = (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
         plain = otherwise(n, s)
-        mask = np.unique(truncate(one.base, bits)).tolist()
+        mask = distinct(truncate(one.base, bits)).tolist()
         if not plain.bad.any() or not one.invariant.all() or len(mask) != 1:
             return plain
         low, high = _run_of_ones(mask[0])

@@ -20,13 +20,13 @@ records the same operation for the same lanes, at an address that is an affine f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
@@ -35,6 +35,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.isa.kinds import REDUCTIONS, Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.compiler import Fetch
 from mcheck.simt.grid.footprints.access_placement import GLOBAL, AccessKind
 from mcheck.simt.grid.footprints.footprint import READ
@@ -68,7 +69,7 @@ class AloneWatch(ExactWatch):
         at = to_generic(np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]).astype(np.int64)
         shared = (at >= SHARED_BASE) & (at < LOCAL_BASE)
         own = (at >= LOCAL_BASE) | (at < GLOBAL_BASE)
-        found = {str(buffer) for buffer in np.unique(self._buffers(at[~shared & ~own])).tolist()}
+        found = {str(buffer) for buffer in distinct(self._buffers(at[~shared & ~own])).tolist()}
         if shared.any():
             if found or own.any():
                 self.space.isolate("lanes access shared memory and other memory by one instruction", None)
@@ -123,13 +124,13 @@ class AloneWatch(ExactWatch):
             if statement.kind not in FOLLOWED and ours.any():
                 self.space.isolate(f"'{statement.text}' writes global memory", statement.span)
             buffers = self._buffers(at)
-            for buffer in np.unique(buffers[ours]).tolist():
+            for buffer in distinct(buffers[ours]).tolist():
                 mine = ours & (buffers == buffer)
                 slopes = {trim_slopes(column) for column in value.slopes[:, mine].T.tolist()}
-                joint = len(np.unique(at[mine])) < int(mine.sum())
+                joint = len(distinct(at[mine])) < int(mine.sum())
                 if len(slopes) > 1 or (joint and self._others_move(int(self.bases[buffer]), slopes)):
                     self.space.isolate(f"lanes that '{statement.text}' counts as one depend on %ctaid", statement.span)
-        super(AloneWatch, self).record_access(unit, statement, place, fetch, lanes, kind, offset=offset)
+        super(AloneWatch, self).record_access(unit, statement, place, fetch, lanes, kind, offset=offset)  # noqa: UP008 - slots
 
     def _others_move(self, base: int, slopes: set[Slopes]) -> bool:
         """Whether the cluster has accessed a buffer by other slopes than these."""

@@ -11,15 +11,17 @@ So a word that is loaded with the name of an affine form that has been stored is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.value_numbering import COMMUTATIVE, mix_numbers
 from mcheck.simt.parametric.affine import Slopes
@@ -56,7 +58,7 @@ def are_merged_alike(address: Word, numbers: list[Word], qualities: list[Word], 
     none may depend on the coordinates then, for in other clusters they may be known. Values without a name are their
     lane's own.
     """
-    if len(np.unique(address)) == len(address):
+    if len(distinct(address)) == len(address):
         return True
     quality = np.bitwise_or.reduce(qualities)
     open_ = (quality & ~np.uint64(taint.UNKNOWN)) != 0

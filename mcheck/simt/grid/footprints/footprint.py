@@ -7,14 +7,16 @@ symbols of the space. Accesses of one form are collected by their places in the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base import records
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.ir.memory import Instance
+from mcheck.simt.distinct import distinct_rows
 from mcheck.simt.grid.footprints.regions import Region, regions_of
 from mcheck.simt.grid.footprints.space import Slopes, Space
 
@@ -71,11 +73,11 @@ class Footprint:
         found.append(starts)
         count = len(found)
         if count >= COMPACT and not count & count - 1 and sum(map(len, found[1:])) >= len(found[0]):
-            found[:] = [np.unique(np.concatenate(found), axis=0)]
+            found[:] = [distinct_rows(np.concatenate(found))]
 
     def all_beginnings(self, form: Form) -> NDArray[np.int64]:
         """The distinct beginnings of the accesses of a form."""
-        return np.unique(np.concatenate([a for found in self.beginnings[form].values() for a in found]), axis=0)
+        return distinct_rows(np.concatenate([a for found in self.beginnings[form].values() for a in found]))
 
     def regions(self, form: Form) -> tuple[Region, ...]:
         """The regions that the accesses of a form touch."""
@@ -84,7 +86,7 @@ class Footprint:
     def places(self, form: Form) -> Iterator[tuple[Span | None, tuple[Region, ...]]]:
         """The same by place in the code."""
         for span, found in self.beginnings[form].items():
-            yield span, regions_of(np.unique(np.concatenate(found), axis=0), form.lengths, form.slopes)
+            yield span, regions_of(distinct_rows(np.concatenate(found)), form.lengths, form.slopes)
 
     def is_clipped(self, form: Form) -> bool:
         """Whether a box is partly outside of its tensor in the executed cluster, so that overlaps there are not

@@ -8,7 +8,7 @@ both access a byte of global memory and one of them has to be ordered with the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import combinations
 from math import prod
 
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module, Statement
+from mcheck.simt.distinct import distinct, distinct_rows
 from mcheck.simt.grid.footprints.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.footprints.regions import Extent, Ranges, enumerate_ranges, regions_of
 from mcheck.simt.grid.footprints.space import AXES, Space
@@ -42,7 +43,7 @@ OWNER = 1 << 40
 IsConflict = Callable[[Form, Form], bool]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Clash:
     """Two clusters, by their coordinates in clusters, that access a byte of ``buffer`` in conflict; for accesses
     that may be outside of their buffer, one cluster twice.
@@ -53,7 +54,7 @@ class Clash:
     spans: tuple[Span | None, Span | None]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ClassAccess:
     """The accesses of one form at one place in the code, in the clusters of a class."""
 
@@ -200,7 +201,7 @@ def accesses_of(
     """The accesses of a form at known places, in clusters with these symbols and numbers."""
     sizes = {i.base: i.object.size for i in footprint.buffers}
     for span, starts in footprint.beginnings[form].items():
-        rows = np.unique(np.concatenate(starts), axis=0)
+        rows = distinct_rows(np.concatenate(starts))
         if form.shape:
             extents = tuple(box_extents(form, rows, space, sizes[form.buffer])[0])
         else:
@@ -263,7 +264,7 @@ def meeting_owners(x: Ranges, y: Ranges) -> list[int]:
     """The clusters that have a byte of both. The ranges of a cluster are disjoint, in their order."""
     (a, b, owners), (c, d) = (*(e + x[2] * OWNER for e in x[:2]), x[2]), (e + y[2] * OWNER for e in y[:2])
     low, high = np.searchsorted(d, a, side="right"), np.searchsorted(c, b, side="left") - 1
-    return [int(k) for k in np.unique(owners[high >= low])]
+    return [int(k) for k in distinct(owners[high >= low])]
 
 
 def _enumerate_clusters(access: ClassAccess) -> Ranges:

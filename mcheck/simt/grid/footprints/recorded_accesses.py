@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
@@ -39,6 +39,7 @@ from mcheck.isa.kinds import (
 from mcheck.isa.opcode import GENERIC
 from mcheck.semantics.tensor_map import bounding_box, element_size, is_im2col, step_bytes
 from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
+from mcheck.simt.distinct import distinct, distinct_rows
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -412,7 +413,7 @@ class AccessRecorder(AccessPlacement):
                 self.record_access(unit, statement, place, fetch, lanes, kind)
                 return
             given = np.broadcast_to(size()[0], c.lanes.exists.shape)[lanes] & np.uint64(0xFFFFFFFF)
-            for length in np.unique(given).tolist():
+            for length in distinct(given).tolist():
                 one = AccessKind(kind.kind, int(length), kind.unit, kind.proxy, aligned=kind.aligned)
                 self.record_access(unit, statement, place, fetch, lanes[given == length], one)
 
@@ -494,10 +495,10 @@ class AccessRecorder(AccessPlacement):
             rest(c, lanes)
             self.record_access(unit, statement, mapped, fetch, lanes, read_map)
             at = np.broadcast_to(fetch()[0], c.lanes.exists.shape)[lanes]
-            if self.may_differ(maps) and any(int(a) not in c.store.maps for a in np.unique(at)):
+            if self.may_differ(maps) and any(int(a) not in c.store.maps for a in distinct(at)):
                 self.space.isolate(f"the tensor map of '{statement.text}' depends on %ctaid", statement.span)
             given = [self.value(unit, o, f, lanes) for o, f in fetches]
-            for address in np.unique(at).tolist():
+            for address in distinct(at).tolist():
                 some = np.flatnonzero(at == address)
                 parts = [Value(v.base[some], v.slopes[:, some], v.bad[some]) for v, _ in given]
                 for _, when in given:
@@ -541,7 +542,7 @@ class AccessRecorder(AccessPlacement):
                 buffer=int(self.bases[tensor]), kind=kind, slopes=by, lengths=tuple(spec.box_dim), shape=shape,
                 unit=unit, proxy="async",
             )  # fmt: skip
-            self.footprint.add(form, statement.span, np.unique(starts[some], axis=0))
+            self.footprint.add(form, statement.span, distinct_rows(starts[some]))
 
 
 def _memories(space: str) -> frozenset[str]:

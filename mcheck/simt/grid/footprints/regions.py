@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass
+from mcheck.simt.distinct import distinct
 from mcheck.simt.grid.footprints.space import Slopes, dot
 
 MAX_RANGES = 1 << 17
@@ -78,7 +79,7 @@ def find_ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, 
     """The given ranges of one length as few strided ranges: adjacent ones are joined, and progressions (and
     progressions of those) are found.
     """
-    starts = np.unique(starts)
+    starts = distinct(starts)
     cuts = np.flatnonzero(np.diff(starts) > length)
     low = starts[np.concatenate([[0], cuts + 1])]
     high = starts[np.concatenate([cuts, [len(starts) - 1]])] + length

@@ -8,11 +8,12 @@ where such a thing depends on the coordinates, the class of this cluster gets a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit, possible_callees
 from mcheck.frontend.ptx.instruction_forms import find_fault

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import groupby, islice
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span, Unsupported
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.known_contents import Memory
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch, cta_name
@@ -19,6 +19,7 @@ from mcheck.frontend.ptx.memory_layout import POINTER, UNKNOWN_GLOBAL
 from mcheck.frontend.ptx.module import Module
 from mcheck.isa.kinds import GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map import element_size
+from mcheck.simt.distinct import distinct_rows
 from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.grid.footprints.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.footprints.regions import Extent, Region, regions_of
@@ -39,7 +40,7 @@ ANYWHERE: Memory = ("", "")
 """The memory of an access whose address is not known."""
 
 
-@record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClassPath:
     """One path of the clusters of a class. ``clusters`` has the symbols of a cluster in each row: of all of them, if
     ``complete``.
@@ -59,7 +60,7 @@ class ClassPath:
     triggers: bool
 
 
-@record(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchAccess:
     """What one instruction accesses in the clusters of a path: ``extents`` are ranges of bytes of ``memory``, all of
     which are accessed if ``exact``.
@@ -277,7 +278,7 @@ def _accesses(
         if memory is None:
             continue
         for span, found in places.items():
-            starts = np.unique(np.concatenate(found), axis=0)
+            starts = distinct_rows(np.concatenate(found))
             if memory == ANYWHERE or form.whole:
                 extents, exact = [Extent(0, sizes.get(form.buffer, 1), (), ())], False
             elif form.shape:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from math import gcd, prod
 
 import numpy as np
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.simt.grid.footprints.overlap import UNDECIDED
 from mcheck.simt.grid.footprints.regions import Extent, Ranges, enumerate_ranges
 from mcheck.simt.grid.footprints.space import Space
@@ -22,7 +22,7 @@ MAX_PAIRS = 4096
 """Maximum number of pairs of extents whose intervals and divisors are compared."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CommonBytes:
     """Bytes that two launches access: the half-open range, and the rows of the two clusters."""
 

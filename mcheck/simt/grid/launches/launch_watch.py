@@ -10,12 +10,12 @@ thread may have one before it exits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.instruction_forms import find_fault
@@ -24,6 +24,7 @@ from mcheck.ir import ops
 from mcheck.ir.scopes import GRID_SCOPES
 from mcheck.isa.kinds import BARRIERS, Kind
 from mcheck.isa.opcode import RELEASING
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -46,7 +47,7 @@ NOT_RELEASED, BY_EXIT, BY_TRIGGER = range(3)
 """
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Placement:
     """How accesses are ordered with other grids: behind the wait (``BEFORE``, ``MAYBE``, ``AFTER``), and how they are
     released to the dependent grid.
@@ -56,7 +57,7 @@ class Placement:
     released: int = NOT_RELEASED
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Trigger:
     """The first ``launch_dependents`` of a lane: whether the wait is ordered before it (``behind_wait``), and its last
     release fence: after how many barriers of the CTA, and how many fences the lane had executed. 0 fences: none.
@@ -69,7 +70,7 @@ class Trigger:
     fence_behind_wait: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Releases:
     """What releases to the dependent grid in an execution: triggers by lane, and how many release fences each lane has
     executed in the end.
@@ -144,7 +145,7 @@ class LaunchWatch(GridWatch):
             self.order.resolve(c, lanes)
             keys = self.order.behind[lanes] * 3 + self._released(lanes)
             optional = self.optional
-            for key in np.unique(keys).tolist():
+            for key in distinct(keys).tolist():
                 some = keys == key
                 placement = Placement(key // 3, key % 3)
                 if placement not in self.footprints:
@@ -161,7 +162,7 @@ class LaunchWatch(GridWatch):
         if self.releases is None:
             return out
         ctas, width = self.compiler.lanes.cta[lanes], self.compiler.lanes.width
-        for cta in np.unique(ctas).tolist():
+        for cta in distinct(ctas).tolist():
             found = [(lane, t) for lane, t in self.releases.triggers.items() if lane // width == cta]
             mine = ctas == cta
             some = lanes[mine]
@@ -199,7 +200,7 @@ class LaunchWatch(GridWatch):
 
     def _wait(self, c: Cluster, mask: Mask) -> None:
         self.order.behind[mask] = AFTER
-        self.waited_ctas |= set(np.unique(c.lanes.cta[mask]).tolist())
+        self.waited_ctas |= set(distinct(c.lanes.cta[mask]).tolist())
 
     def _trigger(self, c: Cluster, mask: Mask) -> None:
         lanes = np.flatnonzero(mask)

@@ -7,12 +7,14 @@ it has waited is looked up at its next step, when all arrivals are known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.simt.distinct import distinct, distinct_rows
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import WARP, Lanes
 from mcheck.simt.grid.footprints.state import Indices
@@ -116,7 +118,7 @@ class WaitOrder:
     ) -> None:
         """These lanes arrive at mbarriers. Who observes the phase comes after all its arrivals."""
         self.resolve(c, lanes)
-        for address in np.unique(addresses).tolist():
+        for address in distinct(addresses).tolist():
             state = c.mbarriers.states.get(address)
             if state is None:
                 continue
@@ -140,7 +142,7 @@ class WaitOrder:
         if not len(waiting):
             return
         keys = np.stack([self.awaited[waiting], self.parities[waiting]], axis=1)
-        for address, parity in np.unique(keys, axis=0).tolist():
+        for address, parity in distinct_rows(keys).tolist():
             some = waiting[(keys == (address, parity)).all(axis=1)]
             last = self.last_phases.setdefault(address, np.full(self.lanes.count, -1, np.int64))
             # A thread sees no phase after a later one, so its wait was for this one or for one after it.
@@ -148,7 +150,7 @@ class WaitOrder:
             last[some] = first
             state = c.mbarriers.states.get(address)
             end = 0 if state is None else state.phase
-            for phase in np.unique(first).tolist():
+            for phase in distinct(first).tolist():
                 told = [self.phases_brought.get((address, k), BEFORE) for k in range(phase, end)]
                 mine = some[first == phase]
                 if told and min(told) == AFTER:

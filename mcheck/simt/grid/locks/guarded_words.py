@@ -8,16 +8,18 @@ did nothing while it is there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
@@ -80,9 +82,9 @@ class OwnContents(OthersSignal):
             out, goes_on = np.zeros_like(mask), False
             mine = self.compiler.guarded(unit, statement.guard, mask)
             places = to_generic(np.broadcast_to(fetch()[0], mask.shape))
-            for number in np.unique(c.lanes.cluster[mask]).tolist():
+            for number in distinct(c.lanes.cluster[mask]).tolist():
                 some = mask & (c.lanes.cluster == number)
-                words = self._words(np.unique(places[some & mine]), size)
+                words = self._words(distinct(places[some & mine]), size)
                 for word in words:
                     if (held := self._held(number, word)) is not None:
                         _save(c, word, held)
@@ -93,7 +95,7 @@ class OwnContents(OthersSignal):
                 if done is not None:
                     out, goes_on = out | done, True
             if reads and mine.any():
-                self.reads.update(self._words(np.unique(places[mine]), size))
+                self.reads.update(self._words(distinct(places[mine]), size))
             return out if goes_on else None
 
         return run

@@ -29,8 +29,9 @@ is held by nobody who waits, and as there are finitely many sections, somebody w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.signal_order import Links, PairLinks
 from mcheck.simt.grid.signals.synchronisations import Synchronisation

@@ -7,9 +7,9 @@ is ordered by locks, and by barriers and fences of a cluster.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module

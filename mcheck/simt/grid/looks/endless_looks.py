@@ -7,12 +7,12 @@ a loop of known length. If it then comes back with the same registers, having do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
@@ -35,7 +35,7 @@ ROUND = frozenset((Kind.BRANCH, Kind.WARP_BARRIER, *COLLECTIVES, *QUIET))
 """What a round of a loop may consist of beside looks and computations, if it is to be like the one before."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Stuck:
     """A lane that looks at words forever if the clusters before its own have ended, and no others have begun; the word
     that it looks at last, and all of them.

@@ -14,9 +14,9 @@ Two warps are in the same state if digests of 256 bits are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.code import Unit
 from mcheck.simt.grid.looks.function_ways import FunctionWays
 from mcheck.simt.grid.looks.known_bits import Bits
@@ -44,7 +44,7 @@ class Explored:
         return self.ways[unit.start]
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Branch:
     """A state at a branch, with what is the same for all warps that are in it."""
 

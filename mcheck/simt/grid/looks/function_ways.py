@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.isa.kinds import Kind
@@ -32,7 +32,7 @@ def meeting_places(function: ptx.Function) -> dict[int, int]:
     return found
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Region:
     """The instructions on the ways from a place to another one: the rows of registers that they name, and the operands
     that are no registers and may differ between threads.

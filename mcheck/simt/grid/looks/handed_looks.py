@@ -25,15 +25,16 @@ One that fences afterwards does so for itself alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.lane_arithmetic import low_mask, type_bits
 from mcheck.isa.kinds import Kind
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.looks.known_bits import Bits, anything, extend
 from mcheck.simt.grid.looks.warp_exploration import NOT_FOLLOWED, QUIET, Exploration
@@ -42,7 +43,7 @@ from mcheck.simt.grid.looks.warp_states import Lanes, State
 from mcheck.simt.grid.pairs.reduction import NotReducible
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class HandedLook:
     """A look whose result is handed on: the places of its instructions in a function."""
 
@@ -247,5 +248,5 @@ class HandedExploration(Exploration):
 
 def one_value(bits: Bits) -> int | None:
     """The value that is known to be that of all lanes."""
-    value = np.unique(bits.value)
+    value = distinct(bits.value)
     return None if bits.unknown.any() or len(value) != 1 else int(value[0])

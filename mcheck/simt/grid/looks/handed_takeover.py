@@ -5,15 +5,17 @@ cluster (``mcheck.simt.grid.looks.handed_looks``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -94,7 +96,7 @@ class HandedTakeover:
         def run(c: Cluster, mask: Mask) -> None:
             step(c, mask)
             c.span = statement.span
-            for cta in np.unique(c.lanes.cta[mask]).tolist():
+            for cta in distinct(c.lanes.cta[mask]).tolist():
                 lanes = c.lanes.cta == cta
                 if not mask[lanes].all():
                     raise NotReducible(NOT_FOLLOWED, c.span)
@@ -111,7 +113,7 @@ class HandedTakeover:
             raise NotReducible(NOT_FOLLOWED, c.span)
         ways: list[tuple[Mask, int, State]] = []
         others: dict[int, Bits] | None = None
-        for warp in np.unique(np.flatnonzero(lanes) // WARP).tolist():
+        for warp in distinct(np.flatnonzero(lanes) // WARP).tolist():
             mine = np.zeros_like(lanes)
             mine[warp * WARP : (warp + 1) * WARP] = True
             if others is None:

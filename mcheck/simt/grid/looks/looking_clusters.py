@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass, replace
 from mcheck.findings import finding as findings
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch import Extent, Launch

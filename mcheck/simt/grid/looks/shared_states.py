@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.simt.grid.looks.explored_ways import Explored
 from mcheck.simt.grid.looks.function_ways import FunctionWays

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcheck.frontend.ptx.module import Statement
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.looks.known_bits import EVERY, ZERO, Bits, anything, known
 from mcheck.simt.grid.looks.warp_states import Lanes, Vote
@@ -63,6 +64,6 @@ def shuffle(statement: Statement, given: Bits, by: Bits, clamps: Bits, mask: Lan
     there = mask[source]
     value, unknown = (np.broadcast_to(x, (WARP,))[source] for x in (given.value, given.unknown))
     result = Bits(np.where(there, value, ZERO), np.where(there, unknown, EVERY))
-    one = len(np.unique(source[mask])) == 1 and bool(there[mask].all())
+    one = len(distinct(source[mask])) == 1 and bool(there[mask].all())
     made = [result, known(inside.astype(np.uint64))]
     return made[: len(statement.defs)], one and len(statement.defs) == 1

@@ -26,11 +26,11 @@ they have to be independent: no exchange between lanes is followed there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.lane_arithmetic import low_mask, type_bits
 from mcheck.frontend.ptx.lowering import operation_template

@@ -8,13 +8,13 @@ cases that go there; a vote on it those of every lane that has voted. The next l
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.looks.known_bits import EVERY, ZERO, Bits
 
@@ -26,7 +26,7 @@ MAX_CASES = 4
 """Maximum number of cases of a lane."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """What a look may find: a value, and what is published with it (``mcheck.simt.grid.looks.published_cells``)."""
 
@@ -69,7 +69,7 @@ def merge(given: Sequence[Case]) -> tuple[Case, ...]:
     return tuple(found)
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Vote:
     """A vote: in which cases a lane may have voted that way which every lane has, if the result is ``told``."""
 

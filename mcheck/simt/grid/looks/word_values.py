@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.memory_layout import MemoryLayout
 from mcheck.simt.grid.looks.explored_ways import Explored
 from mcheck.simt.grid.looks.known_bits import Bits, anything, known
@@ -22,7 +22,7 @@ LATER = "a cluster looks at a word that it, or a later one, stores to afterwards
 NOT_GIVEN = "the initial value of a word that clusters look at is not given"
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A store to a word: by which lane of its cluster, of how many bytes, and what is known of the value."""
 

@@ -5,10 +5,10 @@ that, and follow both together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from mcheck.base.records import dataclass
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.simt.grid.pairs.cluster_accesses import Access, AccessReader, Execution

@@ -23,11 +23,11 @@ are through the other one: what has been written through a proxy needs no fence 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
@@ -41,7 +41,7 @@ MAX_POINTS = 4096
 """Maximum number of points of a cluster of which phases are told."""
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class When:
     """When an access takes place in the code of its thread, or is complete: the place, and the round."""
 
@@ -49,7 +49,7 @@ class When:
     round: int
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """A place in the code of a thread at which clusters may synchronise."""
 

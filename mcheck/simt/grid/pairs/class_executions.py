@@ -17,15 +17,17 @@ The clusters that are executed anyway have to do what the class says, or there a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.grid.footprints.alone_classes import AloneWatch, space_around
@@ -205,7 +207,7 @@ def _are_regular(one: Execution, moved: Numbers, starts: Numbers, slopes: Number
     _, kinds = np.unique(slopes, axis=1, return_inverse=True)
     kinds = kinds.reshape(-1)
     apart = starts + np.arange(len(starts), dtype=np.int64)[:, None] * APART
-    for kind in np.unique(kinds[writes]).tolist():
+    for kind in distinct(kinds[writes]).tolist():
         some, others = writes & (kinds == kind), writes & (kinds > kind)
         there = apart[:, others].reshape(-1)
         good &= ~_meets(apart[:, some], sizes[some], there, np.tile(sizes[others], len(starts)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass as record
+from mcheck.base.records import dataclass, replace
 from mcheck.effects.site import Layout, layout_of
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.memory_layout import MemoryLayout
@@ -123,7 +123,7 @@ class Execution:
         return self.shape
 
 
-@record(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """An access of some threads of a warp."""
 

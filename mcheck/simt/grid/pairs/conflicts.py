@@ -18,7 +18,7 @@ and the code of both lanes count, and in it the place of the access of the earli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass, replace
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.pairs.barrier_phases import NO_PHASE
 from mcheck.simt.grid.pairs.cluster_accesses import Execution

@@ -16,12 +16,11 @@ Nothing depends on what copies bring to shared memory: it is data that nobody kn
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.effects.dispatch import tensor_copy_effect
 from mcheck.effects.operands import evaluate_operands
 from mcheck.effects.site import Layout, Site
@@ -30,6 +29,7 @@ from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
 from mcheck.semantics.copy_bytes import CHUNK
+from mcheck.simt.distinct import distinct
 from mcheck.simt.grid.pairs.global_places import Numbers, numbers_of, places_of
 from mcheck.simt.grid.pairs.reduction import NotReducible
 
@@ -110,7 +110,7 @@ def _bulk_copy(op: ops.BulkCopy, threads: Sequence[Thread]) -> Copied | None:
 
 def _ranges(place: Expr, lanes: Sequence[int], sizes: Numbers) -> Iterator[Ranges]:
     """The bytes from a place on, lanes with as many together."""
-    for size in np.unique(sizes).tolist():
+    for size in distinct(sizes).tolist():
         members = np.flatnonzero(sizes == size)
         mine = [lanes[k] for k in members.tolist()]
         starts = places_of(place, mine) if size else numbers_of(place, mine)

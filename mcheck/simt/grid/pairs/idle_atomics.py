@@ -11,8 +11,7 @@ be one that orders clusters: its word is accessed in no other way, and it is tak
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from mcheck.base.records import replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.module import constant_of
 from mcheck.ir import ops

@@ -18,8 +18,8 @@ the accesses being strong, and threads that differ in their addresses alone need
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch import Launch

@@ -8,11 +8,12 @@ repeated until its value compares with a known one. While a cluster is executed,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from math import prod
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module

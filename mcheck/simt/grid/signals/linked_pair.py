@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from mcheck.base.records import replace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemObject, MemoryMap

@@ -14,9 +14,10 @@ in common.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import combinations
 
+from mcheck.base.records import dataclass, replace
 from mcheck.simt.grid.pairs.reduction import NotReducible
 from mcheck.simt.grid.signals.signal_order import PairLinks, SignalOrder, order_signals
 from mcheck.simt.grid.signals.synchronisations import Synchronisation

@@ -45,10 +45,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 import numpy as np
 
+from mcheck.base.records import dataclass, replace
 from mcheck.simt.grid.pairs.global_places import Numbers
 from mcheck.simt.grid.pairs.only_path import LEARNED
 from mcheck.simt.grid.pairs.reduction import NotReducible

@@ -7,12 +7,13 @@ is found from registers that are, and the words of signals begin with the same v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Self
 
 import numpy as np
 
 from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass, replace
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.launch import Extent, Launch

@@ -14,6 +14,7 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
+from mcheck.simt.distinct import distinct_rows
 from mcheck.simt.grid.pairs.conflicts import (
     ALL,
     Kind,
@@ -135,7 +136,7 @@ def _by_kind(
     columns = columns_between(table, mine, table, theirs)
     table_of_kinds = np.stack([*columns, table.owners[mine], table.owners[theirs]], axis=1)
     found: dict[tuple[int, ...], set[tuple[int, int]]] = {}
-    for row in np.unique(table_of_kinds, axis=0).tolist():
+    for row in distinct_rows(table_of_kinds).tolist():
         found.setdefault(tuple(row[:-2]), set()).add((row[-2], row[-1]))
     for base, owners in found.items():
         yield base, frozenset(owners)

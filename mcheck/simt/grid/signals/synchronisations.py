@@ -9,10 +9,9 @@ one, and leaves another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from mcheck.base.errors import Span
-from mcheck.base.records import dataclass
+from mcheck.base.records import dataclass, replace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, apply_binary
 from mcheck.ir.ops import Op, performed_operation
