@@ -290,7 +290,7 @@ def _spin(*_: object, **__: object) -> None:
 
 @pytest.mark.daily(days=4, least=0)
 @needs_fork
-@pytest.mark.parametrize("place", ["exploration.find_fix", "exploration.Search.sorted_findings"])
+@pytest.mark.parametrize("place", ["fix_search.advice.find_fix", "exploration.Search.sorted_findings"])
 def test_what_was_found_is_reported_when_the_process_is_stopped(
     place: str, mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
