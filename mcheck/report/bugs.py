@@ -60,10 +60,17 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
 
 def has_fewer_bugs(before: Result, after: Result) -> bool:
     """Whether an edit of a program removed errors and added none, in numbers of bugs by their codes."""
-    if after.verdict is Verdict.PROVED:
-        return True
+    if after.verdict not in (Verdict.FINDING, Verdict.BOUNDED):
+        return after.verdict is Verdict.PROVED
     old, new = _error_counts(before), _error_counts(after)
-    return after.verdict is Verdict.FINDING and old != new and not new - old
+    return old != new and not new - old
+
+
+def ends_deadlocks(before: Result, after: Result) -> bool:
+    """Whether an edit removed all deadlocks: what is found now may have been hidden behind them."""
+    told = (result.findings if result.verdict is Verdict.FINDING else () for result in (before, after))
+    old, new = (any(f.kind == "deadlock" for f in findings) for findings in told)
+    return old and not new and after.verdict in (Verdict.FINDING, Verdict.BOUNDED, Verdict.PROVED)
 
 
 def _error_counts(result: Result) -> Counter[str]:

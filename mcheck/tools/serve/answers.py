@@ -157,12 +157,26 @@ class OutcomesAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What became of the fix of one bug: its edits, if it names any, and what a check of the edited program found."""
+
+    code: str
+    message: str
+    place: Place | None
+    fix: str
+    edits: list[TextEdit] = field(default_factory=list)
+    helps: bool
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class FixAnswer:
     """Edits after which the program is proved clean, each tried by checking the edited program.
 
     ``fixed`` is true only if ``after`` is ``proved``; false if bugs remain for which no edit helps; null if that was
     not decided. ``edits`` are of the text as it was, ``diff`` shows them; nothing was written. ``changes``: what the
-    edited program computes otherwise than before, if it was fixed by more than order.
+    edited program computes otherwise than before, if it was fixed by more than order. ``tried``: the fixes in the order
+    in which they were tried, each with why it was kept or not; a fix in words is for whoever asks to make.
     """
 
     path: str
@@ -175,6 +189,7 @@ class FixAnswer:
     diff: str = ""
     changes: list[str] = field(default_factory=list)
     checks: int = 0
+    tried: list[Tried] = field(default_factory=list)
     remaining: list[Bug] = field(default_factory=list)
     why_not_decided: list[str] = field(default_factory=list)
     errors: list[Problem] = field(default_factory=list)

@@ -95,7 +95,10 @@ def main(control: socket.socket) -> None:
 
 
 def warm_up() -> None:
-    """Load what answers need, by giving some."""
+    """Load what answers need, by giving some, and what launches need whose clusters share memory."""
+    import mcheck.checking.modules.cluster_groups
+    import mcheck.checking.modules.launches.launch_sequence
+    import mcheck.checking.modules.pairs.drawn_grid  # noqa: F401 - imported for the workers
     from mcheck.checking.cache.keys import version
     from mcheck.checking.check.command import preload
     from mcheck.checking.check.module_models import MODELS

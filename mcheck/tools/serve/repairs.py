@@ -12,16 +12,15 @@ from difflib import unified_diff
 from time import perf_counter
 
 from mcheck.base.records import dataclass, replace
-from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.files import is_module, is_source
 from mcheck.checking.run.result import Result
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.reader import read_text
-from mcheck.report.bugs import collect_bugs, has_fewer_bugs
+from mcheck.report.bugs import ends_deadlocks, has_fewer_bugs
 from mcheck.report.source_edits import repair_edits
-from mcheck.tools.serve.answers import FixAnswer, Reply, TextEdit
-from mcheck.tools.serve.bugs import find_bugs, find_edits, is_same_file
+from mcheck.tools.serve.answers import Bug, FixAnswer, Reply, TextEdit, Tried
+from mcheck.tools.serve.bugs import find_bugs, is_same_file
 from mcheck.tools.serve.checks import (
     MOST_BUGS,
     check_once,
@@ -36,6 +35,9 @@ from mcheck.tools.serve.memory_store import MemoryStore
 from mcheck.tools.serve.refusals import refuse
 from mcheck.tools.serve.requests import Request
 
+NO_EDIT = "the fix is a choice to make, not an edit"
+OTHER_FILE = "the edit is of another file"
+NO_TIME = "not tried for lack of time"
 MOST_EDITS = 8
 """The maximum number of bugs for which an edit is kept."""
 
@@ -51,19 +53,26 @@ class _Repair:
         self._store = store
         self._started = perf_counter()
         self.checks = 0
+        self._tried: list[Tried] = []
 
     def run(self) -> Reply:
-        """Edit and check in turns until nothing is left, nothing helps, or the time is over."""
+        """Edit and check in turns until nothing is left, nothing helps, or the time is over. An edit that only lets
+        the program run on into other bugs counts if these are mended, too.
+        """
         text = EditedText(_text_of(self._request))
         before = result = self._check(text)
         if before.verdict is Verdict.ERROR:
             assert before.problem is not None
             return refuse(self._request, before.problem)
+        found = text, result
         for _ in range(MOST_EDITS):
             better = self._improve(text, result) if result.verdict is Verdict.FINDING else None
             if better is None:
                 break
+            if has_fewer_bugs(found[1], better[1]):
+                found = better
             text, result = better
+        text, result = found
         edited = _Edited(str(text), text.edits(self._request.path), result)
         if result.verdict is Verdict.FINDING and not is_source(self._request.path):
             edited = self._search(text.original) or edited
@@ -93,15 +102,30 @@ class _Repair:
 
     def _improve(self, text: EditedText, result: Result) -> tuple[EditedText, Result] | None:
         """The text with the first edit of a bug that helps, and its result."""
-        for edits in _edits_of(result):
-            if self._left() == 0:
-                break
-            if all(is_same_file(edit.path, self._request.path) for edit in edits):
-                changed = text.with_edits(edits)
+        for bug in find_bugs(result):
+            if not bug.edits:
+                self._note(bug, NO_EDIT)
+            elif not all(is_same_file(edit.path, self._request.path) for edit in bug.edits):
+                self._note(bug, OTHER_FILE)
+            elif self._left() == 0:
+                self._note(bug, NO_TIME)
+            else:
+                changed = text.with_edits(bug.edits)
                 after = self._check(changed)
-                if has_fewer_bugs(result, after):
+                helps = has_fewer_bugs(result, after) or ends_deadlocks(result, after)
+                self._note(bug, _outcome(bug, after), helps=helps)
+                if helps:
                     return changed, after
         return None
+
+    def _note(self, bug: Bug, outcome: str, *, helps: bool = False) -> None:
+        """Note what became of a fix; the same fix of a later turn says nothing new if it is not tried again."""
+        noted = Tried(
+            code=bug.code, message=bug.message, place=bug.place, fix=bug.fix, edits=bug.edits, helps=helps,
+            outcome=outcome,
+        )  # fmt: skip
+        if noted not in self._tried:
+            self._tried.append(noted)
 
     def _check(self, text: EditedText) -> Result:
         """The result for a text, within what is left of the time."""
@@ -146,10 +170,13 @@ class _Repair:
             diff=diff,
             changes=list(edited.changes),
             checks=self.checks,
+            tried=self._tried,
             remaining=find_bugs(result, MOST_BUGS),
             why_not_decided=why_not_decided(result),
         )
         remaining = [f"remaining: {bug.code}: {bug.message}" for bug in answer.remaining]
+        if not fixed:
+            remaining += [f"tried: {one.code}: {_said(one)}" for one in self._tried if not one.helps]
         changes = [f"not only the order changes: {change}" for change in answer.changes]
         return Reply(answer=answer, text="\n".join((summary, *changes, *([diff] if diff else []), *remaining)))
 
@@ -175,10 +202,22 @@ def _edits_between(before: str, after: str, path: str) -> list[TextEdit]:
     ]  # fmt: skip
 
 
-def _edits_of(result: Result) -> list[list[TextEdit]]:
-    texts = SourceText(result.source, result.program)
-    bugs = collect_bugs(result.findings, texts)
-    return [edits for bug in bugs if (edits := find_edits(result, bug, texts))]
+def _outcome(bug: Bug, after: Result) -> str:
+    """What a check of the edited program found, beside the bug whose edit it is."""
+    if after.verdict is Verdict.ERROR:
+        return f"the edited program cannot be read: {after.problem.message if after.problem is not None else ''}"
+    if after.verdict is not Verdict.FINDING:
+        return f"the edited program is {after.verdict.value}"
+    left = find_bugs(after)
+    stays = any(one.code == bug.code and one.message == bug.message for one in left)
+    others = ", ".join(dict.fromkeys(one.code for one in left))
+    return f"the bug stays; the edited program has {others}" if stays else f"the edited program has {others}"
+
+
+def _said(one: Tried) -> str:
+    """A fix that was tried, for people."""
+    made = "; ".join(f"line {e.line}: {e.insert.strip() or 'remove ' + e.replaces.strip()}" for e in one.edits)
+    return f"{made or one.fix}: {one.outcome}"
 
 
 def _text_of(request: Request) -> str:

@@ -153,6 +153,9 @@ def test_a_fix_that_leaves_a_bug_is_not_called_fixed() -> None:
     assert answer.fixed is False
     assert answer.summary.startswith("not fixed")
     assert {bug.kind for bug in answer.remaining} == {"deadlock"}
+    outcomes = {one.code: (one.helps, one.outcome) for one in answer.tried}
+    assert outcomes["RACE003"][0]
+    assert not any(helps for code, (helps, _) in outcomes.items() if code.startswith("DEAD"))
 
 
 RING = """PTX ring
