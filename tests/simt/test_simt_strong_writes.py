@@ -44,6 +44,21 @@ SOME_ORDER = {
         @%p red.shared.add.u32 [word], 1; @%q red.shared.and.b32 [word], 1;""",
         "01",
     ),
+    "an atomic and one, and a store": (
+        """@%p st.shared.u32 [word], 0; bar.sync 0; @%q red.shared.add.u32 [word], 1;
+        @%p red.shared.add.u32 [word], 1; @%p st.relaxed.cta.shared.u32 [word], 5;""",
+        "56",
+    ),
+    "an atomic, and a store and one": (
+        """@%p st.shared.u32 [word], 0; bar.sync 0; @%q red.shared.add.u32 [word], 1;
+        @%p st.relaxed.cta.shared.u32 [word], 5; @%p red.shared.add.u32 [word], 1;""",
+        "67",
+    ),
+    "minima of signed and unsigned numbers": (
+        """@%p st.shared.u32 [word], 0xffffffff; bar.sync 0;
+        @%p red.shared.min.u32 [word], 5; @%q red.shared.min.s32 [word], 3;""",
+        "35",
+    ),
     "one of two exits": (
         """@%q st.relaxed.cta.shared.u32 [word], 2; @%q exit; bar.sync 0; @%p st.relaxed.cta.shared.u32 [word], 0;""",
         "02",
@@ -54,6 +69,10 @@ ONE_ORDER = {
     "a barrier between": (STORES.format(0).replace("; @%q", "; bar.sync 0; @%q"), "2"),
     "a weak store behind": (STORES.format(0) + " bar.sync 0; @%p st.shared.u32 [word], 0;", "2"),
     "a strong store behind": (STORES.format(0) + " bar.sync 0; @%p st.relaxed.cta.shared.u32 [word], 0;", "2"),
+    "a barrier and a strong store behind three writes": (
+        STORES.format(0) + "@%q red.shared.add.u32 [word], 1; bar.sync 0; @%p st.relaxed.cta.shared.u32 [word], 0;",
+        "2",
+    ),
     "atomics that commute": (
         """@%p st.shared.u32 [word], 0; bar.sync 0;
         @%p red.shared.add.u32 [word], 1; @%q red.shared.add.u32 [word], 2;""",

@@ -8,7 +8,7 @@ the threads, of which one is followed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from mcheck.base.records import dataclass
@@ -21,15 +21,20 @@ COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
 MAX_BARRIERS = 64
 """How many of the latest barriers order two writes; an earlier one is forgotten."""
 
-What = tuple[str, int]
-"""What is written: ``STORE`` and a value, or the operation of an atomic and its size."""
+What = tuple[str, int | str]
+"""What is written: ``STORE`` and a value, or the operation of an atomic and its type. An unknown value, and an atomic
+that does not commute with others of its kind, is told apart by a negative number.
+"""
 
 
 @dataclass(slots=True)
 class StrongWrites:
-    """The latest strong write of each byte, as lane, time, and what it writes; weak stores end their time."""
+    """The strong writes of each byte that no later store is ordered behind. What they leave is the same in every order
+    if any two of them that are unordered commute; weak stores end their time.
+    """
 
-    latest: dict[int, tuple[int, int, What]] = field(default_factory=dict)
+    latest: dict[int, dict[What, dict[int, int]]] = field(default_factory=dict)
+    """By byte and what is written, when each lane has written it last."""
     settled: set[AccessId] = field(default_factory=set)
     """The strong loads that barriers order behind what they have read, and before what is written later: they return
     the same in every order.
@@ -45,22 +50,27 @@ class StrongWrites:
     def add_write(self, lane: int, address: int, size: int, what: What) -> None:
         """Record a strong write of a lane."""
         self.now += 1
-        for byte in range(address, address + size):
-            old = self.latest.get(byte)
-            self.latest[byte] = lane, self.now, what
+        for byte in range(address, address + size):  # unordered writes of other words that overlap race
             self._end_reads(byte, lane)
-            if old is None:
-                continue
-            if old[0] == lane or self._are_ordered(old[0], old[1], lane):
-                if what[0] == STORE:
-                    self.disordered.discard(byte)
-            elif old[2] != what:
-                self.disordered.add(byte)
+            self._add_to_byte(byte, lane, what)
+
+    def _add_to_byte(self, byte: int, lane: int, what: What) -> None:
+        written = self.latest.setdefault(byte, {})
+        if not isinstance(what[1], str):  # what commutes with nothing else stands for all that is ordered before it
+            written = {w: left for w, those in written.items() if (left := self._unordered(those, lane))}
+            self.latest[byte] = written
+        if what[0] == STORE and written.keys() <= {what}:
+            self.disordered.discard(byte)
+        elif byte not in self.disordered and any(
+            w != what and self._unordered(those, lane) for w, those in written.items()
+        ):
+            self.disordered.add(byte)
+        written.setdefault(what, {})[lane] = self.now
 
     def add_read(self, lane: int, address: int, size: int, access: AccessId) -> None:
         """Record a strong load."""
-        found = [self.latest.get(byte) for byte in range(address, address + size)]
-        behind = all(last and (last[0] == lane or self._are_ordered(last[0], last[1], lane)) for last in found)
+        found = [self.latest.get(byte, {}) for byte in range(address, address + size)]
+        behind = all(written and not any(self._unordered(w, lane) for w in written.values()) for written in found)
         if not behind or self.are_disordered(address, size):
             self.settled.discard(access)
             return
@@ -71,7 +81,7 @@ class StrongWrites:
     def _end_reads(self, byte: int, lane: int) -> None:
         """A lane writes a byte: those that have read it without a barrier since might have read this."""
         for reader, time, access in self.readers.pop(byte, ()):
-            if reader != lane and not self._are_ordered(reader, time, lane):
+            if self._unordered({reader: time}, lane):
                 self.settled.discard(access)
 
     def add_weak(self, addresses: Iterable[int], size: int) -> None:
@@ -92,11 +102,19 @@ class StrongWrites:
         """Whether a word holds what one of several orders of the threads leaves."""
         return not self.disordered.isdisjoint(range(address, address + size))
 
-    def _are_ordered(self, one: int, time: int, other: int) -> bool:
-        """Whether a barrier orders a write of one lane, at some time, before what another one does now."""
-        return any(at > time and lanes[one] and lanes[other] for at, lanes in self.barriers)
+    def _unordered(self, accesses: Mapping[int, int], lane: int) -> dict[int, int]:
+        """Those of the accesses, by lane and time, that neither program order nor a barrier orders before what a lane
+        does now.
+        """
+        return {
+            other: time
+            for other, time in accesses.items()
+            if other != lane and not any(at > time and lanes[other] and lanes[lane] for at, lanes in self.barriers)
+        }
 
 
-def written_by_atomic(operation: str, size: int, number: int) -> What:
-    """What an atomic writes: one that does not commute with others of its kind is told apart by its number."""
-    return operation, size if operation in COMMUTATIVE else -1 - number
+def written_by_atomic(operation: str, kind: str, number: int) -> What:
+    """What an atomic of a type writes. Of those that commute, ``min`` and ``max`` go by the sign of the type, too."""
+    if operation not in COMMUTATIVE:
+        return operation, -1 - number
+    return operation, kind if operation in ("min", "max") else kind.lstrip("bus")

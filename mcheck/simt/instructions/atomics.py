@@ -278,7 +278,9 @@ class _Atomic:
                 )
             state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
-            c.strong_writes.add_write(lane, int(address[j]), size, written_by_atomic(op.op, size, c.strong_writes.now))
+            c.strong_writes.add_write(
+                lane, int(address[j]), size, written_by_atomic(op.op, op.type, c.strong_writes.now)
+            )
             for row in self.rows:
                 if row is not None:
                     self.lanes.values[row][lane] = old[0]
