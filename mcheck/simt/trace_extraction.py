@@ -73,7 +73,7 @@ class PathRules:
     """How paths are followed, as far as earlier ones have shown that: whether stores are ``named``, the bytes of the
     words that are followed as ``counters`` and the words of unknown contents that are followed as ``locks``, by
     address, whether loads that are repeated around a barrier, and swaps of words that hold two values, count as waits,
-    and whether loops of several loads are recorded as loops.
+    whether loops of several loads are recorded as loops, and whether values are followed through asynchronous copies.
     """
 
     named: bool = False
@@ -82,6 +82,7 @@ class PathRules:
     barrier_waits: bool = False
     two_valued_locks: bool = False
     load_loops: bool = False
+    copied_values: bool = False
 
 
 NOTHING_SHOWN = PathRules()
@@ -119,18 +120,21 @@ def extract_traces(
     alone: bool = False,
     branches: BranchPaths | None = None,
     one_order: bool = False,
-    load_loops: bool = False,
+    whole_grid: bool = False,
 ) -> Iterator[ClusterTrace]:
     """The paths that the clusters of a launch that are executed together, and of launches beside it, can take: several
     where a branch depends on data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what
     they share with other clusters of the grid is not recorded. With ``one_order``, values that other threads write are
-    those of the run. With ``load_loops``, loops that repeat several loads are loops of the programs
-    (``mcheck.simt.execution.waits.load_loops``).
+    those of the run. With ``whole_grid`` there are no other clusters: loops that repeat several loads are loops of the
+    programs (``mcheck.simt.execution.waits.load_loops``).
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
-    rules = PathRules(barrier_waits=True, two_valued_locks=True, load_loops=load_loops)
-    ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches, rules)
+    watched = not alone and grid_watch(launch) is not None
+    rules = PathRules(
+        barrier_waits=True, two_valued_locks=True, load_loops=whole_grid, copied_values=whole_grid or watched
+    )
+    ways = follow_paths(module, launch, limit, lambda: grid_watch(launch) if watched else None, branches, rules)
     for runner, cluster, watch in ways:
         yield replace(
             runner.cluster_trace(cluster, one_order=one_order), footprint=None if watch is None else watch.footprint
@@ -240,6 +244,7 @@ class Runner:
             barrier_waits=self.rules.barrier_waits and c.meetings.hold and self._hands_on_alone(c),
             two_valued_locks=self.rules.two_valued_locks and attempts,
             load_loops=self.rules.load_loops,
+            copied_values=self.rules.copied_values,
         )
 
     def _drops_failed_attempts(self, c: Cluster) -> bool:
@@ -295,7 +300,7 @@ class Runner:
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
             meetings=Meetings(followed=self.rules.barrier_waits), follows_two_valued_locks=self.rules.two_valued_locks,
-            follows_load_loops=self.rules.load_loops,
+            follows_load_loops=self.rules.load_loops, follows_copied_values=self.rules.copied_values,
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]

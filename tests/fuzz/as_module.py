@@ -33,6 +33,10 @@ _LOOP = re.compile(r"for (\w+) in (\d+)\.\.(\d+) \{")
 _AWAITED = re.compile(r"await (\S+) (%?\w+), (\[\S+\]) (==|!=|<|<=|>|>=) (\d+);")
 _POLLED = re.compile(r"await (mbarrier\.\S+) (.*);")
 _REGISTER = re.compile(r"(?<![\w.])%?(?:rd|rs|r|p|q|f)\d+\b")
+_WIDE = re.compile(r"(?:@!?%?\w+ |await )?(?!mbarrier)[a-z]\S*64 .*;")
+_MOVING = re.compile(r"(?:@!?%?\w+ |await )?(?:ld|st)\b.*")
+"""What may have a register that is wider than its type."""
+_SUM = re.compile(r"(?<=[ {])(%\w+) \+ (%?\w+)(?=[,;}])")
 _SIMPLE = re.compile(r"(?!bra|bar|exit|ret|setp|elect|vote|shfl|match|wgmma|@|\})[a-z].*;")
 """What may stand under a guard instead of a branch."""
 
@@ -76,6 +80,8 @@ class _Module:
     random: Random
     objects: dict[str, Object] = field(default_factory=dict)
     labels: int = 0
+    wide: frozenset[str] = frozenset()
+    """The registers of 64 bits."""
     extra: set[str] = field(default_factory=set)
     """Declarations of registers that the test does not have."""
 
@@ -83,6 +89,7 @@ class _Module:
         """The module and its launch."""
         for text in self.draft.objects:
             self._read_object(text)
+        self.wide = _wide_registers([line for role in self.draft.roles for line in role.lines])
         threads = self.program.threads
         ctas = sorted({t.place.cta.number for t in threads})
         if ctas != list(range(len(ctas))) or any(t.place.cta.gpu for t in threads):
@@ -115,6 +122,7 @@ class _Module:
         start = []
         for name in used:
             kind = next(v for k, v in REGISTERS.items() if re.fullmatch(rf"%{k}\d+", name))
+            kind = ".b64" if name in self.wide else kind
             self.extra.add(f".reg {kind} {name};")
             zero = "0f00000000" if kind == ".f32" else "0"
             start.append(f"setp.ne.u32 {name}, 0, 0;" if kind == ".pred" else f"mov{kind} {name}, {zero};")
@@ -153,6 +161,9 @@ class _Module:
         self.extra.add(f".reg {kind} {name};")
         return name
 
+    def _bits(self, register: str) -> int:
+        return 64 if register in self.wide else 32
+
     def _body(self, body: tuple[str, ...], code: str) -> Iterator[str]:
         """The lines of a role as PTX."""
         if _reads_unwritten(body):
@@ -185,17 +196,18 @@ class _Module:
 
     def _if(self, test: tuple[str, str, str], inside: list[str], other: list[str]) -> Iterator[str]:
         left, operator, right = test
-        mode, p = COMPARISONS[operator], self._fresh(".pred")
+        mode, p = f"{COMPARISONS[operator]}.u{self._bits(left)}", self._fresh(".pred")
+        other_mode = f"{OPPOSITE[COMPARISONS[operator]]}.u{self._bits(left)}"
         if left.startswith("%") and not re.fullmatch(r"%r\d+", left):
             yield f"mov.u32 %m, {left};"
             left = "%m"
         guarded = not other and all(_SIMPLE.fullmatch(line) and "await" not in line for line in inside)
         if guarded and self.random.random() < 0.5:
             if self.random.random() < 0.5:
-                yield f"setp.{mode}.u32 {p}, {left}, {right};"
+                yield f"setp.{mode} {p}, {left}, {right};"
                 guard = f"@{p} "
             else:
-                yield f"setp.{OPPOSITE[mode]}.u32 {p}, {left}, {right};"
+                yield f"setp.{other_mode} {p}, {left}, {right};"
                 guard = f"@!{p} "
             for line in inside:
                 *before, last = self._instruction(line)
@@ -203,10 +215,10 @@ class _Module:
                 yield guard + last
             return
         if self.random.random() < 0.5:
-            yield f"setp.{mode}.u32 {p}, {left}, {right};"
+            yield f"setp.{mode} {p}, {left}, {right};"
             guard = f"@!{p}"
         else:
-            yield f"setp.{OPPOSITE[mode]}.u32 {p}, {left}, {right};"
+            yield f"setp.{other_mode} {p}, {left}, {right};"
             guard = f"@{p}"
         away, end = self._label(), self._label()
         yield f"{guard} bra {away};"
@@ -242,12 +254,12 @@ class _Module:
         p = self._fresh(".pred")
         if found := _AWAITED.fullmatch(line):
             name, register, place, operator, value = found.groups()
-            mode = COMPARISONS[operator]
+            mode, bits = COMPARISONS[operator], self._bits(register)
             poll = [*self._instruction(f"{name} {register}, {place};")]
             form = self.random.choice(("fails", "holds", "middle", "selected"))
-            test = f"setp.{mode}.u32 {p}, {register}, {value};"
+            test = f"setp.{mode}.u{bits} {p}, {register}, {value};"
             if form == "fails":
-                test = f"setp.{OPPOSITE[mode]}.u32 {p}, {register}, {value};"
+                test = f"setp.{OPPOSITE[mode]}.u{bits} {p}, {register}, {value};"
         elif found := _POLLED.fullmatch(line):
             name, operands = found.groups()
             poll = [*self._instruction(f"{name} {p}, {operands};")]
@@ -289,11 +301,28 @@ class _Module:
                 return f"[{remote}+{at}]"
             return f"[{name}+{at}]" if spaced else f"[%g_{name}+{at}]"
 
-        text = _ADDRESS.sub(place, line)
+        def total(found: re.Match[str]) -> str:
+            result = self._fresh(".b32")
+            before.append(f"add.u32 {result}, {found[1]}, {found[2]};")
+            return result
+
+        text = _SUM.sub(total, _ADDRESS.sub(place, line))
         if "@" in text.lstrip("@") or (before and line.startswith("@")):
             raise Untold
         yield from before
         yield text
+
+
+def _wide_registers(lines: list[str]) -> frozenset[str]:
+    """The registers of instructions on 64 bits, but those of that name. Raises ``Untold`` where something else than a
+    load or a store of fewer bits has one of them.
+    """
+    named = {line: {f"%{name.lstrip('%')}" for name in re.findall(r"(?<![\w.@])%?r\d+\b", line)} for line in lines}
+    wide = frozenset[str]().union(*(found for line, found in named.items() if _WIDE.fullmatch(line)))
+    if any(found & wide and not _WIDE.fullmatch(line) and not _MOVING.fullmatch(line) and not line.startswith("if")
+           for line, found in named.items()):  # fmt: skip
+        raise Untold
+    return wide
 
 
 def _reads_unwritten(lines: tuple[str, ...]) -> bool:

@@ -54,6 +54,32 @@ def test_both_forms_are_one_program() -> None:
         assert (damaged.what, damaged.told.verdict) == ("", "finding")
 
 
+NUMBERS = """PTX numbers
+model ptx-9.0
+{
+  .global .align 16 .u32 y[4] = {0, 0, 0, 2};
+}
+P0@cta 0 {
+  for i in 0..2 {
+  st.relaxed.gpu.global.u32 [y], i + 1;
+  }
+  st.global.u32 [y + 8], 1;
+  ld.weak.global.u64 r2, [y + 8];
+  if (r2 == 1) { bar.sync 1, 96; }
+  ld.global.u32 r3, [y];
+  if (r3 != 2) { bar.sync 1, 96; }
+}
+"""
+
+
+@pytest.mark.parametrize(("condition", "verdict"), [("r2 == 1", "proved"), ("r2 == 8589934593", "finding")])
+def test_sums_and_registers_of_64_bits_have_a_form_as_a_module(condition: str, verdict: str) -> None:
+    for seed in ("1", "2"):
+        made = compare(read(NUMBERS.replace("r2 == 1", condition)), seed, 5.0)
+        assert made is not None
+        assert (made.what, made.told.verdict) == ("", verdict)
+
+
 @pytest.mark.daily(days=6)
 @pytest.mark.parametrize("part", range(12))
 def test_nothing_is_missed_in_modules(part: int) -> None:

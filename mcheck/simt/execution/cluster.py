@@ -133,6 +133,10 @@ class Cluster:
     """Whether these are locks, as far as is known."""
     follows_load_loops: bool = False
     """Whether loops that repeat several loads are recorded as loops."""
+    follows_copied_values: bool = False
+    """Whether what asynchronous copies leave is known where what they read is."""
+    copy_varies: bool = False
+    """Whether the copy that is executed now may leave something else in other clusters."""
     looping: dict[int, Any] = field(default_factory=dict)
     """The lanes in such loops (``mcheck.simt.instructions.looping_loads.LoopingLane``)."""
     strong_writes: StrongWrites = field(default_factory=StrongWrites)

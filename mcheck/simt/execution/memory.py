@@ -7,7 +7,7 @@ initial contents of buffers. All else reads as unknown.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,13 +87,36 @@ class Store:
 
     def forget(self, address: int, size: int) -> None:
         """Mark bytes as unknown data that are written by an operation whose values are not followed."""
-        self._forget(self.shared, *self._shared_bytes(address, size))
+        for memory, first, last, _ in self._ranges(address, size):
+            self._forget(memory, first, last)
+
+    def move(self, target: int, source: int, size: int) -> None:
+        """Move bytes as far as they are known; the others become unknown data."""
+        parts = [(at, d[i:j].copy(), q[i:j] == 0) for (d, q), i, j, at in self._ranges(source, size)]
+        self.forget(target, size)
+        for first, data, known in parts:
+            for (held, quality), i, j, at in self._ranges(target + first, len(data)):
+                some = known[at : at + j - i]
+                held[i:j][some] = data[at : at + j - i][some]
+                quality[i:j][some] = 0
+
+    def knows_any(self, address: int, size: int) -> bool:
+        """Whether some of these bytes are known."""
+        return any((quality[i:j] == 0).any() for (_, quality), i, j, _ in self._ranges(address, size))
+
+    def _ranges(self, address: int, size: int) -> Iterator[tuple[tuple[NDArray[np.uint8], Quality], int, int, int]]:
+        """Where bytes of shared memory, or of what is given of global memory, are kept: the memory, from where to
+        where, and how far behind the address.
+        """
+        first, last = self._shared_bytes(address, size)
+        if first < last:
+            yield self.shared, first, last, 0
         if GLOBAL_BASE <= address < SHARED_BASE:
             for base, given in zip(self.bases, self.given, strict=True):
                 first, last = max(address - base, 0), min(address - base + size, len(given[0]))
                 if first < last:
                     self.asked.add(base)
-                    self._forget(given, first, last)
+                    yield given, first, last, base + first - address
 
     def _forget(self, memory: tuple[NDArray[np.uint8], Quality], first: int, last: int) -> None:
         data, known = memory

@@ -8,7 +8,7 @@ the threads, of which one is followed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
 from mcheck.base.records import dataclass
@@ -34,7 +34,7 @@ class StrongWrites:
     """
 
     latest: dict[int, dict[What, dict[int, int]]] = field(default_factory=dict)
-    """By byte and what is written, when each lane has written it last."""
+    """By byte and what is written, when each lane, or each asynchronous operation, has written it last."""
     settled: set[AccessId] = field(default_factory=set)
     """The strong loads that barriers order behind what they have read, and before what is written later: they return
     the same in every order.
@@ -47,14 +47,17 @@ class StrongWrites:
     """The latest barriers that were completed: when, and which lanes stood there."""
     now: int = 0
 
-    def add_write(self, lane: int, address: int, size: int, what: What) -> None:
-        """Record a strong write of a lane."""
+    def add_write(self, lane: int, address: int, size: int, what: What, *, completes_later: bool = False) -> None:
+        """Record a strong write of a lane, or of an asynchronous operation that it issues, which ``completes_later``:
+        nothing is known to be ordered behind that.
+        """
         self.now += 1
+        writer = -self.now if completes_later else lane
         for byte in range(address, address + size):  # unordered writes of other words that overlap race
             self._end_reads(byte, lane)
-            self._add_to_byte(byte, lane, what)
+            self._add_to_byte(byte, lane, what, writer)
 
-    def _add_to_byte(self, byte: int, lane: int, what: What) -> None:
+    def _add_to_byte(self, byte: int, lane: int, what: What, writer: int) -> None:
         written = self.latest.setdefault(byte, {})
         if not isinstance(what[1], str):  # what commutes with nothing else stands for all that is ordered before it
             written = {w: left for w, those in written.items() if (left := self._unordered(those, lane))}
@@ -65,7 +68,7 @@ class StrongWrites:
             w != what and self._unordered(those, lane) for w, those in written.items()
         ):
             self.disordered.add(byte)
-        written.setdefault(what, {})[lane] = self.now
+        written.setdefault(what, {})[writer] = self.now
 
     def add_read(self, lane: int, address: int, size: int, access: AccessId) -> None:
         """Record a strong load."""
@@ -87,10 +90,14 @@ class StrongWrites:
     def add_weak(self, addresses: Iterable[int], size: int) -> None:
         """Record weak stores: they are ordered after the writes before them, or race."""
         for address in addresses:
-            for byte in range(address, address + size):
-                self.readers.pop(byte, None)
-                if self.latest.pop(byte, None) is not None:
-                    self.disordered.discard(byte)
+            for table in (self.readers, self.latest):
+                for byte in _within(table, address, size):
+                    del table[byte]
+            self.disordered.difference_update(_within(self.disordered, address, size))
+
+    def move(self, target: int, source: int, size: int) -> None:
+        """Record that bytes are written by what depends on other ones."""
+        self.disordered.update(byte - source + target for byte in _within(self.disordered, source, size))
 
     def add_barrier(self, lanes: Mask) -> None:
         """Record a barrier at which lanes stood until it was complete."""
@@ -104,13 +111,20 @@ class StrongWrites:
 
     def _unordered(self, accesses: Mapping[int, int], lane: int) -> dict[int, int]:
         """Those of the accesses, by lane and time, that neither program order nor a barrier orders before what a lane
-        does now.
+        does now. Those by a negative number are of asynchronous operations.
         """
         return {
             other: time
             for other, time in accesses.items()
-            if other != lane and not any(at > time and lanes[other] and lanes[lane] for at, lanes in self.barriers)
+            if other < 0
+            or (other != lane and not any(at > time and lanes[other] and lanes[lane] for at, lanes in self.barriers))
         }
+
+
+def _within(found: Collection[int], address: int, size: int) -> list[int]:
+    """Those of the bytes that are among so many from an address on."""
+    there = range(address, address + size)
+    return [byte for byte in found if byte in there] if len(found) < size else [byte for byte in there if byte in found]
 
 
 def written_by_atomic(operation: str, kind: str, number: int) -> What:

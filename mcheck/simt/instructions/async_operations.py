@@ -26,6 +26,7 @@ from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.waits.assumed_failures import FailedPoll
 from mcheck.simt.execution.waits.polling_loops import is_spin_loop
 from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, note_order, to_generic
+from mcheck.simt.instructions.copied_values import copy_bulk_values, copy_values
 from mcheck.simt.instructions.matrix_descriptors import described_matrices
 from mcheck.simt.instructions.recording import Operands, make_recorder, recording_step
 
@@ -252,7 +253,7 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             c.tensor.record_stores(found["dst"][0], int(found["size"][0].max()))
         if isinstance(op, ops.CpAsync) and k.code.stores_decide:
             for j in range(len(lanes)):
-                c.store.forget(int(found["dst"][0][j]), int(found["size"][0][j]))
+                copy_values(c, found, j)
         return mask
 
     return run
@@ -280,7 +281,7 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
             ranks = _ranks(found, j)
             if op.mbar is None:
                 if k.code.stores_decide:
-                    _forget_global(c, op, found, j, size)
+                    _leave_in_global(c, op, found, j, int(lanes[j]), size)
                 continue
             for rank in ranks:
                 place, to = int(found["mbar"][0][j]), int(targets[j])
@@ -288,7 +289,10 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
                     # of a pair the mbarrier of the even or of the odd CTA, as the operand is (9.7.9.27.1.2)
                     told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
                     place, to = c.lanes.in_rank(place, told), c.lanes.in_rank(to, rank)
-                c.store.forget(to, size)
+                if isinstance(op, ops.BulkCopy):
+                    copy_bulk_values(c, op, found, j, int(lanes[j]), to, size)
+                else:
+                    c.store.forget(to, size)
                 c.tensor.record_stores(np.array([to], np.uint64), size)
                 c.apply_to_mbarrier(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
         return mask
@@ -296,10 +300,12 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     return run
 
 
-def _forget_global(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int, size: int) -> None:
-    """Forget what a copy to global memory overwrites, of a tensor all of it."""
+def _leave_in_global(
+    c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int, lane: int, size: int
+) -> None:  # fmt: skip
+    """What a copy to global memory leaves there: of a tensor all is unknown."""
     if isinstance(op, ops.BulkCopy):
-        c.store.forget(int(found["dst"][0][j]), size)
+        copy_bulk_values(c, op, found, j, lane, int(found["dst"][0][j]), size)
         return
     contents = c.store.read_map(int(found["tensor_map"][0][j]))
     if contents is not None and (spec := decode(contents)) is not None and op.kind == "store":

@@ -50,6 +50,8 @@ def recording_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -
 
 Operands = dict[str, list[Word]]
 """The values of the operands that matter, by field; empty if nothing was recorded."""
+UNKNOWN_SIZE = "unknown size"
+"""Beside them where it depends on data how much ``cp.async`` reads: as if it read nothing."""
 
 
 def make_recorder(
@@ -104,6 +106,7 @@ def make_recorder(
                         "the size of the copy depends on data: its reads were not followed", statement.span
                     )
                     value = np.full_like(value, _NOTHING_READ[name])
+                    found[UNKNOWN_SIZE] = [value]
                 else:
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}

@@ -366,7 +366,23 @@ class AccessRecorder(AccessPlacement):
         return before
 
     def _copy(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        """A copy. What it leaves is followed where it is the same in every cluster."""
         op = operation_template(unit.function, statement)
+        accesses = self._copied_accesses(unit, statement, op)
+        if not isinstance(op, ops.CpAsync | ops.BulkCopy):
+            return accesses
+        recorded = accesses or self.require_fixed(unit, statement, statement.uses)
+        rows = [unit.frame + r.index for r in statement.uses]
+        source = _memories("global" if isinstance(op, ops.CpAsync) else op.src_space.partition("::")[0])
+        joins = isinstance(op, ops.BulkCopy) and op.reduce is not None  # what other clusters add is in no order
+
+        def before(c: Cluster, lanes: Indices) -> None:
+            recorded(c, lanes)
+            c.copy_varies = joins or self.may_differ(rows) or not self.tainted_memory.isdisjoint(source)
+
+        return before
+
+    def _copied_accesses(self, unit: Unit, statement: ptx.Statement, op: ops.Op) -> Before | None:
         places = [o for o in statement.operands if isinstance(o, ptx.Address)]
         match op:
             case ops.CpAsync():
