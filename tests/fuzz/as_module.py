@@ -16,7 +16,7 @@ from typing import Any
 
 from mcheck.base.errors import McheckError
 from mcheck.frontend.litmus import parse
-from mcheck.ir.program import Program
+from mcheck.ir.program import Place, Program
 from tests.fuzz.draft import Draft
 
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
@@ -37,6 +37,7 @@ _WIDE = re.compile(r"(?:@!?%?\w+ |await )?(?!mbarrier)[a-z]\S*64 .*;")
 _MOVING = re.compile(r"(?:@!?%?\w+ |await )?(?:ld|st)\b.*")
 """What may have a register that is wider than its type."""
 _SUM = re.compile(r"(?<=[ {])(%\w+) \+ (%?\w+)(?=[,;}])")
+_ELECTION = re.compile(r"elect\.sync [^,]+, (\w+);")
 _SIMPLE = re.compile(r"(?!bra|bar|exit|ret|setp|elect|vote|shfl|match|wgmma|@|\})[a-z].*;")
 """What may stand under a guard instead of a branch."""
 
@@ -91,6 +92,9 @@ class _Module:
             self._read_object(text)
         self.wide = _wide_registers([line for role in self.draft.roles for line in role.lines])
         threads = self.program.threads
+        roles = {role.name: role for role in self.draft.roles}
+        if not _elect_together([(t.place, roles[t.role].lines) for t in threads]):
+            raise Untold
         ctas = sorted({t.place.cta.number for t in threads})
         if ctas != list(range(len(ctas))) or any(t.place.cta.gpu for t in threads):
             raise Untold
@@ -106,7 +110,6 @@ class _Module:
             launch["cooperative"] = True
         codes: dict[tuple[str, ...], str] = {}
         lines = []
-        roles = {role.name: role for role in self.draft.roles}
         for t in threads:
             code = codes.setdefault(roles[t.role].lines, f"T{len(codes)}")
             me = t.place.cta.number * width + WARP * t.place.warp + t.place.lane
@@ -311,6 +314,19 @@ class _Module:
             raise Untold
         yield from before
         yield text
+
+
+def _elect_together(threads: list[tuple[Place, tuple[str, ...]]]) -> bool:
+    """Whether all lanes of a warp that an election names come to one: a litmus test may elect one that does not."""
+    found = [(place, _ELECTION.findall("\n".join(lines))) for place, lines in threads]
+    return not any(
+        (there.cta, there.warp) == (place.cta, place.warp)
+        and int(mask, 0) >> there.lane & 1
+        and masks.count(mask) != others.count(mask)
+        for place, masks in found
+        for mask in masks
+        for there, others in found
+    )
 
 
 def _wide_registers(lines: list[str]) -> frozenset[str]:

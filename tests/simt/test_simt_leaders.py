@@ -59,3 +59,34 @@ def test_copies_to_the_same_place_from_elsewhere_race() -> None:
     assert [(f.code, f.accesses[0].span.line) for f in check(other, LAUNCH).findings] == [("RACE003", 30)]
     twice = check(MODULE, {**LAUNCH, "block": [64]})
     assert "RACE003" in {f.code for f in twice.findings}
+
+
+APART = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<4>;
+  .shared .align 4 .u32 s;
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra OTHER;
+  elect.sync _|%p2, 3;
+  @%p2 st.shared.u32 [s], 3;
+  ret;
+OTHER:
+  elect.sync _|%p2, 3;
+  @%p2 st.shared.u32 [s], 2;
+  ret;
+}
+"""
+
+
+def test_lanes_that_meet_at_two_instructions_elect_one_of_them() -> None:
+    found = check(APART, {"grid": 1, "block": 2, "params": {}})
+    assert (found.verdict, found.findings) == ("bounded", ())
+    apart = APART.replace("3;\n  @%p2 st.shared.u32 [s], 3", "2;\n  @%p2 st.shared.u32 [s], 3").replace(
+        "3;\n  @%p2 st.shared.u32 [s], 2", "1;\n  @%p2 st.shared.u32 [s], 2"
+    )
+    assert [f.code for f in check(apart, {"grid": 1, "block": 2, "params": {}}).findings] == ["RACE001"]

@@ -113,6 +113,8 @@ class Cluster:
     tokens: list[int] = field(default_factory=list)
     """By state token, the phase of the arrive that returned it."""
     warp_actions: dict[tuple[int, str], list[tuple[Mask, int, WarpAction]]] = field(default_factory=dict)
+    met: Mask | None = None
+    """The lanes that have met where their warp action is carried out, if some of them are at other instructions."""
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
     cancel_responses: CancelResponses = field(default_factory=CancelResponses)
     tensor: TensorMemory = field(default_factory=TensorMemory)
@@ -586,6 +588,8 @@ class Cluster:
                 alike[carry_out] = alike.get(carry_out, np.zeros_like(come)) | mask
             if len(alike) > 1 and not key[1].startswith("sync"):
                 self.recorded.note_gap("lanes of a warp synchronise at different instructions", self.span)
+            self.met = come
             for carry_out, mask in alike.items():
                 carry_out(self, mask)
+            self.met = None
             self.status[come] = RUNNABLE

@@ -196,10 +196,10 @@ def _present_lanes(mask: Mask, members: Word) -> Mask:
 
 
 def _elect(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
-    """Elect a leader. Which one is not specified; here it is the lowest lane, or the highest in a run for that
-    choice.
+    """Elect a leader, one of all lanes that have met with these members, at whatever instructions (9.7.13.14). Which
+    one is not specified; here it is the lowest lane, or the highest in a run for that choice.
     """
-    present = _present_lanes(mask, members)
+    present = _present_lanes(mask if c.met is None else c.met, members)
     leader = leader_lanes(present, last=c.last_lane_leads)
     if (present.sum(axis=1) > 1).any():
         c.has_elected = True
