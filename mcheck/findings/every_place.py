@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mcheck.base.phrase import Site
 from mcheck.base.records import replace
 from mcheck.findings.finding import Finding
-from mcheck.findings.fix import Insert, WeakWait
+from mcheck.findings.fix import Insert, Point, WeakWait
 from mcheck.findings.fix_words import mentioned
-from mcheck.findings.one_place import kind_of_wait
+from mcheck.findings.one_place import kind_of_lack, kind_of_wait, line_before
 
 
 def fix_at_every_place(finding: Finding, others: Iterable[Finding]) -> Finding:
-    """The finding; if its fix is to let a wait leave fewer groups pending, or a commit, with the waits, or commits, of
-    one kind that the ``others`` of its bug name.
+    """The finding; if its fix is an instruction to insert, with the places of those of one kind that the ``others`` of
+    its bug name, as far as the places before do not do for these.
     """
     first = finding.fixes[0].steps[0] if finding.fixes else None
     if not isinstance(first, Insert) or len(finding.fixes[0].steps) > 1:
@@ -26,12 +26,31 @@ def fix_at_every_place(finding: Finding, others: Iterable[Finding]) -> Finding:
     elif _is_commit(first):
         points = {_by_place(point.site): point for step in steps for point in step.points}
         every = (replace(first, points=tuple(points[place] for place in sorted(points))),)
+    elif first.points and not first.waits and kind_of_lack(finding):
+        every = (replace(first, points=_places_for_all(finding, named)),)
     else:
         return finding
     fixes = (replace(finding.fixes[0], steps=every), *finding.fixes[1:])
     known = {line.line: line for one in (*named, finding) for line in one.lines}
     lines = tuple(known[site.line] for site in mentioned(fixes) if site.line in known)
     return replace(finding, fixes=fixes, lines=tuple(dict.fromkeys((*finding.lines, *lines))))
+
+
+def _places_for_all(finding: Finding, others: Sequence[Finding]) -> tuple[Point, ...]:
+    """The places of an instruction: a finding has one, and each other one for which those before do not do."""
+    points = list(_points(finding))
+    known = [line for one in (finding, *others) for line in one.gap]
+    for other in others:
+        behind = (line_before(known, point) for point in points)
+        lines = {line.line for line in other.gap}
+        if lines and lines.isdisjoint(line.line for line in behind if line is not None):
+            points += [point for point in _points(other) if point not in points]
+    return tuple(sorted(points, key=lambda point: _by_place(point.site)))
+
+
+def _points(finding: Finding) -> tuple[Point, ...]:
+    step = _insert_of(finding)
+    return step.points if step is not None else ()
 
 
 def _insert_of(finding: Finding) -> Insert | None:

@@ -3,8 +3,8 @@
 A finding has a tuple of ``Fix``: all of them are needed. A fix is made where the finding is made and never parsed back:
 
 * ``steps`` say what to do, each as a class of its own: ``Insert`` instructions at places, ``Change`` what stands there,
-  ``Await`` a phase, ``Meet``, ``BeforeIssue``, ``HandOver`` and ``Publish`` order two places by whatever does it best,
-  and ``Advise`` is prose, where nothing more precise is known: most remedies of the catalogue.
+  ``Await`` a phase, ``Repeat`` a test, ``Meet``, ``BeforeIssue``, ``HandOver`` and ``Publish`` order two places by
+  whatever does it best, and ``Advise`` is prose, where nothing more precise is known: most remedies of the catalogue.
 * ``why`` and ``notes`` say what the execution showed; they are phrases (``mcheck.base.phrase``), which know the
   places, objects and instructions that they name. ``instead`` is another fix that does as well.
 
@@ -42,6 +42,7 @@ class Condition(StrEnum):
     EACH_THREAD_OF = "each thread of"
     """Every thread that executes another statement."""
     EACH_OF_CTA = "each thread of the CTA"
+    EACH_OF_CLUSTER = "each thread of the cluster"
     BEFORE = "before"
     AFTER = "after"
     BEFORE_HAND_OVER = "before the hand-over"
@@ -158,6 +159,15 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """The ``test`` of a phase by an instruction, repeated until the phase is complete: ``early`` is what then waits."""
+
+    code: Code
+    test: Site
+    early: Site
+
+
+@dataclass(frozen=True, slots=True)
 class Meet:
     """A release and an acquire between two accesses, or ``barrier``, if there is one for their threads. ``first`` and
     ``second``: between which statements of one thread it goes.
@@ -212,7 +222,7 @@ class Advise:
     phases: tuple[Phase, ...] = ()
 
 
-Step = Insert | Change | Await | Meet | BeforeIssue | HandOver | Publish | Advise
+Step = Insert | Change | Await | Repeat | Meet | BeforeIssue | HandOver | Publish | Advise
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from mcheck.findings.fix import (
     Property,
     Publish,
     Remark,
+    Repeat,
     Step,
     ToCome,
     insertions,
@@ -53,6 +54,7 @@ _CONDITIONS = {
     Condition.EACH_THREAD: "in every thread that executes it",
     Condition.EACH_THREAD_OF: "in every thread that executes {}",
     Condition.EACH_OF_CTA: "in every thread of the CTA",
+    Condition.EACH_OF_CLUSTER: "in every thread of the cluster",
     Condition.BEFORE: "before {}",
     Condition.AFTER: "after {}",
     Condition.BEFORE_HAND_OVER: "before the hand-over at {}",
@@ -143,6 +145,9 @@ def _step(step: Step) -> Phrase:
             return _change(step)
         case Await():
             return _await(step)
+        case Repeat():
+            why = say("a single test may answer false, and {} then comes too early", step.early)
+            return say("repeat the {} at {} until it answers true: {}", step.code, step.test, why)
         case Meet():
             return _meet(step)
         case BeforeIssue():
@@ -168,10 +173,12 @@ def _step(step: Step) -> Phrase:
             return step.text
 
 
-def _given(given: tuple[Given, ...]) -> Phrase:
+def _given(given: tuple[Given, ...], *, several: bool = False) -> Phrase:
     said: Phrase = ()
     for one in given:
-        said += (", ", *say(_CONDITIONS[one.condition], *((one.site,) if one.site is not None else ())))
+        template = "which hand the bytes over" if several and one.condition is Condition.HANDS_OVER else ""
+        sites = (one.site,) if one.site is not None else ()
+        said += (", ", *say(template or _CONDITIONS[one.condition], *sites))
     return said
 
 
@@ -190,7 +197,7 @@ def _insert(step: Insert) -> Phrase:
         places = join([("after " if place.after else "before ", place.site) for place in step.points])
     where = (" ", *places) if places else say(" in {}", step.thread) if step.thread else ()
     because = say(", for {}", step.because) if step.because else ()
-    return say("execute {}{}{}{}", codes, where, _given(step.given), because)
+    return say("execute {}{}{}{}", codes, where, _given(step.given, several=len(step.points) > 1), because)
 
 
 def _change(step: Change) -> Phrase:

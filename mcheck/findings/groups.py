@@ -15,7 +15,7 @@ from typing import TypeGuard
 
 from mcheck.base.phrase import Part, Site, Sites, plain, sites
 from mcheck.base.records import dataclass
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import (
     Await,
     BeforeIssue,
@@ -27,12 +27,13 @@ from mcheck.findings.fix import (
     Meet,
     Property,
     Publish,
+    Repeat,
     Step,
     insertions,
 )
 from mcheck.findings.fix_words import told_shortly
 from mcheck.findings.frames import inside_frame, statement_of
-from mcheck.findings.one_place import Lack, common_places, kind_of_wait, lack_of, place_in_gap
+from mcheck.findings.one_place import Lack, common_places, kind_of_wait, lack_of, line_before, place_in_gap
 from mcheck.findings.one_place import Place as GapPlace
 from mcheck.findings.root_causes import Place, find_causes, source_place
 
@@ -83,8 +84,9 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
             (k for part in bug for k in part),
             key=lambda k: (
                 _is_for_review(findings[k]),
-                _names_warp_barrier(findings[k]),
-                _misses(findings[k], lack.gap),
+                _names_warp_barrier(findings[k])
+                and not all(_is_of_one_warp(findings[j]) for part in bug for j in part),
+                _misses(findings[k], lack.gap, [line for part in bug for j in part for line in findings[j].gap]),
                 *_rank(findings[k], k),
             ),
         )
@@ -174,15 +176,15 @@ def _is_for_review(finding: Finding) -> bool:
     return finding.severity != "error"
 
 
-def _misses(finding: Finding, gap: frozenset[GapPlace]) -> bool:
-    """Whether the fix is a barrier at a place outside of the gap that does for all findings."""
+def _misses(finding: Finding, gap: frozenset[GapPlace], lines: Sequence[CompiledLine]) -> bool:
+    """Whether the fix inserts an instruction at a place outside of the gap that does for all findings, behind another
+    one of the ``lines`` of the gaps of all.
+    """
     step = finding.fixes[0].steps[0] if finding.fixes else None
-    if not gap or not isinstance(step, Insert) or not step.codes[0].startswith("bar."):
+    if not gap or not isinstance(step, Insert):
         return False
-    until = (point.site.line if point.after else point.site.line - 1 for point in step.points)
-    passed = ([one for one in finding.gap if one.line <= line] for line in until)
-    behind = (place_in_gap(max(each, key=lambda one: one.line)) for each in passed if each)
-    return not common_places(gap, frozenset(behind))
+    behind = (line_before(lines, point) for point in step.points)
+    return not common_places(gap, frozenset(place_in_gap(line) for line in behind if line is not None))
 
 
 def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int, bool, int, int]:
@@ -266,6 +268,8 @@ def _edit(finding: Finding) -> Edit | None:
             return code, "phase", step.phases[0].bar.ring, reader
         case Await() if step.first:  # whichever of the reads it is, one wait comes before them
             return code, "first fill", at(step.signal)
+        case Repeat():
+            return code, "test", at(step.test)
         case Publish():
             return code, "initialised", step.fence or step.cluster
         case Change(what=Property.COUNT):

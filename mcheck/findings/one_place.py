@@ -51,13 +51,19 @@ def lack_of(findings: Iterable[Finding]) -> Lack:
 
 
 def _lack(finding: Finding) -> Lack:
-    kind = _kind(finding)
+    kind = kind_of_lack(finding)
     return Lack(frozenset({kind}), frozenset(map(place_in_gap, finding.gap)) if kind else frozenset())
 
 
 def place_in_gap(behind: CompiledLine) -> Place:
     """The place of a statement of a gap."""
     return tuple(map(statement_of, behind.source)) or (("", behind.line),)
+
+
+def line_before(lines: Iterable[CompiledLine], point: Point) -> CompiledLine | None:
+    """The last line before a place."""
+    until = point.site.line if point.after else point.site.line - 1
+    return max((line for line in lines if line.line <= until), key=lambda line: line.line, default=None)
 
 
 def common_places(one: frozenset[Place], other: frozenset[Place]) -> frozenset[Place]:
@@ -70,14 +76,14 @@ def _in_calls(places: frozenset[Place]) -> frozenset[Place]:
     return frozenset(place[:depth] for place in places for depth in range(1, len(place) + 1))
 
 
-def _kind(finding: Finding) -> str:
+def kind_of_lack(finding: Finding) -> str:
     """The kind of instruction that the fix begins with; empty if its place does not matter alone."""
     match finding.fixes[0].steps[0] if finding.fixes else None:
         case BeforeIssue():
             return f"{BARRIER} before an issue"
         case Meet() | HandOver():
             return BARRIER
-        case Insert(codes=codes) if codes[0].startswith("bar."):
+        case Insert(codes=codes) if codes[0].startswith(("bar.", "barrier.")):
             return BARRIER
         case Insert() as step if step.waits:
             return " ".join(map(kind_of_wait, step.codes))

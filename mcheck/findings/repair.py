@@ -1,4 +1,6 @@
-"""Quick fixes: the instructions that a fix inserts, or puts in the place of others, as edits of the text."""
+"""Quick fixes: the instructions that a fix inserts, or puts in the place of others, and the orders that it gives to
+others, as edits of the text.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from collections.abc import Iterable
 
 from mcheck.base.phrase import Site
 from mcheck.base.records import dataclass
-from mcheck.findings.fix import Fix, Insert, Point, insertions
+from mcheck.findings.fix import Fix, Insert, Point, Property, insertions
 
 _WAIT = re.compile(r"[\w.]*wait_group[\w.]*\s+\d+(?=\s*[;|]|\s*$)")
+_ORDERED = re.compile(r"[\w.:]*?(\.(?:relaxed|acquire|release|acq_rel)\.(?:cta|cluster|gpu|sys))\b")
 _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")
 
 
@@ -36,9 +39,12 @@ def make_edits(fixes: Iterable[Fix], lines: list[str], *, table: bool = False, p
     """The edits of the text ``lines`` that implement fixes; none if more than insertions is to do, unless ``parts`` are
     wanted. ``table``: the program is a table.
     """
+    given = tuple(fixes)
+    if orders := _orders(given, lines):
+        return orders
     out = []
     make = _in_a_table if table else _in_a_block
-    for step in (insertions if parts else whole_insertions)(fixes):
+    for step in (insertions if parts else whole_insertions)(given):
         if step.weak is not None and (stronger := _in_place_of(step.weak.site, step.codes[-1], lines)) is not None:
             out.append(stronger)
             continue
@@ -56,6 +62,22 @@ def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
         line = text[edit.line - 1]
         text[edit.line - 1] = line[: edit.column] + edit.text + line[edit.column + edit.length :]
     return "\n".join(text).split("\n")
+
+
+def _orders(fixes: tuple[Fix, ...], lines: list[str]) -> tuple[Edit, ...]:
+    """The edits that give operations the memory orders of fixes, instead of a fence beside them; none if some of the
+    fixes are about more, or an operation does not spell its order.
+    """
+    changes = [change for fix in fixes for change in fix.others]
+    if not all(fix.others for fix in fixes) or any(c.what is not Property.SEMANTICS for c in changes):
+        return ()
+    out = []
+    for new, site in ((change.new, site) for change in changes for site in change.sites):
+        found = _ORDERED.match(lines[site.line - 1], site.column - 1) if 0 < site.line <= len(lines) else None
+        if found is None:
+            return ()
+        out.append(Edit(site.line, found.start(1), new, found.end(1) - found.start(1)))
+    return tuple(out)
 
 
 def _in_place_of(wait: Site, code: str, lines: list[str]) -> Edit | None:

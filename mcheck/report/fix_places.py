@@ -12,7 +12,7 @@ from mcheck.base.phrase import Site
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import CompiledLine, Finding
 from mcheck.findings.fix import BeforeIssue, HandOver, Insert, Meet, Point, Publish, Step
-from mcheck.findings.frames import Chain, count_common_calls, statement_of
+from mcheck.findings.frames import Chain, Statement, count_common_calls, statement_of
 from mcheck.report.source_text import Depth
 
 
@@ -37,12 +37,17 @@ def _in_frame(step: Step, known: Mapping[int, CompiledLine], finding: Finding) -
             yield from ((one, shared) for one in lines)
     if isinstance(step, Insert) and (step.waits or step.codes[0].startswith(("bar.", "fence.proxy."))):
         between = finding.accesses if step.codes[0].startswith("bar.") else finding.accesses[:1]
-        for point in step.points:
-            if (one := known.get(point.site.line)) is None:
-                continue
+        found = [(one, point) for point in step.points if (one := known.get(point.site.line)) is not None]
+        depths: dict[Statement, int] = {}
+        for one, point in found:
             shared = _shared([one.source, *(access.source for access in between)])
             if shared is not None:
-                yield one, max(shared, _met(one, point))
+                depth = max(shared, _met(one, point), depths.get(statement_of(one.source[0]), 0))
+                depths[statement_of(one.source[0])] = depth
+        # Of a function that is inlined several times the finding is about one call, and the others are alike.
+        yield from (
+            (one, depths[at]) for one, _ in found if one.source and (at := statement_of(one.source[0])) in depths
+        )
 
 
 def _ends(step: Step) -> tuple[Site, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Site
 from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Access, CompiledLine, Finding
-from mcheck.findings.fix import Fix, Insert, Point, WeakWait
+from mcheck.findings.fix import Fix, Insert, Point, WeakWait, insertions
 from mcheck.findings.fix_words import text_of
 from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.report.bugs import collect_bugs
@@ -68,3 +70,15 @@ def test_each_copy_of_the_loop_commits_its_group() -> None:
 
     found = shown(race(commit(6), 6, 10), race(commit(1), 1, 5))
     assert text_of(found.fixes) == "Execute cp.async.commit_group after lines 1 and 6."
+
+
+def test_a_fence_stands_at_each_place_that_another_one_does_not_do_for() -> None:
+    """Of three races the last one is mended by the fence of the first."""
+
+    def unfenced(copy: int, before: int, *gap: int) -> Finding:
+        insert = Insert(codes=("fence.proxy.async",), points=(Point(Site(before), after=False),))
+        found = race(Fix((insert,)), copy, copy + 4)
+        return replace(found, gap=tuple(CompiledLine(line, (Span("k.cu", WAIT_LINE, 3),)) for line in gap))
+
+    found = shown(unfenced(1, 3, 1, 2), unfenced(21, 23, 21, 22), unfenced(0, 2, 0, 1, 2))
+    assert [point.site.line for step in insertions(found.fixes) for point in step.points] == [3, 23]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mcheck.base.errors import Span
-from mcheck.base.phrase import Actor, Part, Site, Thing, say
+from mcheck.base.phrase import Actor, Code, Part, Site, Thing, say
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import (
     Await,
@@ -25,6 +25,7 @@ from mcheck.findings.fix import (
     Point,
     Property,
     Publish,
+    Repeat,
     ToCome,
     advise,
 )
@@ -71,6 +72,18 @@ def test_an_unrolled_loop_is_one_group() -> None:
 def test_calls_of_one_function_are_places_of_their_own() -> None:
     one, other = (race(access(line, 8, "write", call=call), access(50, 22)) for line, call in ((100, 13), (200, 19)))
     assert members(one, other) == [(0,), (1,)]
+
+
+def test_a_test_that_nothing_repeats_is_one_bug_whatever_comes_too_early() -> None:
+    one, other, far = (
+        race(
+            access(first, first // 10, "write"),
+            access(50, 22),
+            Fix((Repeat(Code("mbarrier.try_wait"), Site(test), Site(50)),)),
+        )
+        for first, test in ((100, 90), (210, 90), (320, 300))
+    )
+    assert members(one, other, far) == [(0, 1), (2,)]
 
 
 def test_other_codes_and_severities_are_other_groups() -> None:

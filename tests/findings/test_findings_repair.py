@@ -60,3 +60,15 @@ def test_half_a_fix_is_no_edit() -> None:
     fix = Fix((fence, scope))
     assert make_edits((fix,), ["a;", "b;"]) == ()
     assert len(make_edits((fix,), ["a;", "b;"], parts=True)) == 1
+
+
+def test_an_order_is_written_where_the_operation_spells_one() -> None:
+    """Instead of a fence beside it, which is told first."""
+    fence = Insert(codes=("fence.acq_rel.gpu",), points=(Point(Site(1, 1), after=False),))
+    order = Change(what=Property.SEMANTICS, sites=(Site(1, 1),), new=".release.gpu")
+    fix = Fix((fence,), others=(order,))
+    for written, changed in (
+        ("st.relaxed.gpu.b32 [x], 1;", "st.release.gpu.b32 [x], 1;"),
+        ("atom.add.gpu.u32 r, [x], 1;", "fence.acq_rel.gpu;\natom.add.gpu.u32 r, [x], 1;"),
+    ):
+        assert "\n".join(apply_edits([written], make_edits((fix,), [written]))) == changed

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.answers.advice.known_order import is_wide_fence, suggest_strong_access
 from mcheck.answers.advice.memory_orders import change_of, order_with
-from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.answers.advice.scope_mismatch import acquires, named_scope, narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Code, Site, say
 from mcheck.base.records import dataclass
 from mcheck.findings.fix import Condition, Fix, Given, Insert, Point, Property, advise
@@ -122,6 +122,7 @@ def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> Fix | 
     missing = [end for half, end in zip(lacks, ends, strict=True) if half]
     if not missing:
         return None
+    scope = named_scope(scope, (made.write.op, made.read.op))
     points = tuple(Point(site_of(op), after) for after, _, op in missing)
     halves: dict[Site, set[str]] = {}
     for _, half, op in missing:  # of one statement by which each CTA counts itself, both

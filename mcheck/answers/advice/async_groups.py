@@ -16,6 +16,7 @@ from mcheck.ir.program import Thread
 
 MAX_PENDING_WGMMA = 7
 """Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
+WAITS_FOR_MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 _COMMITS = {"cp.async": "cp.async.commit_group", "bulk": "cp.async.bulk.commit_group"}
 
 

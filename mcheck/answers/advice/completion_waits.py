@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import (
+    WAITS_FOR_MOVES,
     explain_late_wait,
     find_commit,
     find_group_wait,
@@ -21,6 +22,7 @@ from mcheck.answers.advice.completion_signals import (
     suggest_next_stage,
 )
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
+from mcheck.answers.advice.memory_orders import change_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import is_unheard, suggest_wait_for_arrival
@@ -39,6 +41,7 @@ from mcheck.findings.fix import (
     Instead,
     Phase,
     Point,
+    Property,
 )
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
@@ -48,6 +51,10 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
     """The wait for an asynchronous operation that a later access needs."""
     old, new = g.old, g.new
     issue, second = site_of(old.op), site_of(new.op)
+    if isinstance(old.op, ops.TensorMove):
+        behind = Insert(codes=(WAITS_FOR_MOVES[old.op.family],), points=(Point(issue, after=True),))
+        known = old.agent == new.agent or new.time[old.agent] >= old.step
+        return Fix((behind,) if known else (behind, HandOver(second, tensor=True)))
     wait = _completion_mechanism(g)
     if new.proxy == Tag.TMAP:
         releases = [e.op for e in g.steps[old.position :] if is_tensormap_fence(e.op, "release")]
@@ -81,6 +88,8 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
             return Fix((HandOver(second, site_of(waited), issuer),), instead=instead)
         if executed[1] > executed[0] and isinstance(wait, Insert) and _is_filled(g):
             return Fix((_after_commit(g, replace(wait, thread=issuer)), HandOver(second)))
+        if executed[1] <= executed[0] and (filled := suggest_wait_for_first_fill(g)):
+            return filled
         if executed[1] <= executed[0] and (unheard := suggest_wait_for_arrival(g, new, issue)):
             return unheard
         way = say("{}, then {} or a release that is acquired", Code("fence.proxy.async"), A_BARRIER)
@@ -196,7 +205,7 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
 
 
 def _suggest_acquire(g: ExecutionGraph) -> Fix | None:
-    """The fence that turns the thread's own relaxed wait for an operation into an acquire."""
+    """The fence that turns the thread's own relaxed wait for an operation into an acquire, or that order itself."""
     if not any(s.bound is not None and g.new.time[s.clock] > s.bound for s in g.old.signals):
         return None
     own = (ops.performed_operation(e.op) for e in reversed([*g.own_steps(g.new.agent)]))
@@ -204,9 +213,8 @@ def _suggest_acquire(g: ExecutionGraph) -> Fix | None:
     if wait is None or wait.sem != "relaxed":
         return None
     place = Point(site_of(wait), after=True)
-    return Fix(
-        (Insert(codes=(f"fence.acquire.{wait.scope}",), points=(place,), given=(Given(Condition.RELAXED_WAIT),)),)
-    )
+    fence = Insert(codes=(f"fence.acquire.{wait.scope}",), points=(place,), given=(Given(Condition.RELAXED_WAIT),))
+    return Fix((fence,), others=(change_of(wait, Property.SEMANTICS, f".acquire.{wait.scope}"),))
 
 
 def _completion_mechanism(g: ExecutionGraph) -> Insert | Await:

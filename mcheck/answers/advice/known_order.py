@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of, site_of
+from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
 from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
 from mcheck.answers.step_text import text_of
 from mcheck.base.phrase import Aside, Phrase, join, say
@@ -23,9 +23,7 @@ def explain_known_order(g: ExecutionGraph) -> tuple[Known | Note, ...]:
         return (Note((f"Nothing that {other} did is handed to {one}",), detail=True),)
     number = g.steps.index(last) + 1 if g.numbered else None
     if last.step < old.step:
-        test = _explain_failed_test(g)
-        known_until = Known(one, other, site_of(last.op), text_of(last.op), number)
-        return (known_until, Note(test, detail=True)) if test else (known_until,)
+        return (Known(one, other, site_of(last.op), text_of(last.op), number),)
     if last.step == old.step and g.agents[old.agent].ended:
         return (Note((f"{one} comes after the end of {other} in time alone: an exit hands nothing over",)),)
     where = Aside(f" ({text_of(last.op)}{f', step {number}' if number else ''})")
@@ -63,15 +61,6 @@ def _is_strong(op: Op) -> bool:
 def _is_relaxed_atomic(op: Op) -> bool:
     atomic = ops.performed_operation(op)
     return isinstance(atomic, ops.Atomic) and atomic.sem == "relaxed"
-
-
-def _explain_failed_test(g: ExecutionGraph) -> Phrase:
-    """That the last wait of an agent before its access was a test, which does not block (9.7.13.15.16)."""
-    behind = [e.op for e in g.own_steps(g.old.agent) if e.step < g.old.step]
-    wait = next((op for op in reversed(behind) if isinstance(ops.performed_operation(op), ops.MbarrierWait)), None)
-    if not isinstance(wait, ops.MbarrierWait) or line_of(wait) >= line_of(g.old.op):
-        return ()
-    return say("The test at {} may answer false, and {} then comes too early", site_of(wait), site_of(g.old.op))
 
 
 def _explain_missing_half(g: ExecutionGraph, last: Step) -> Phrase:

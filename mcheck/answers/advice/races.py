@@ -10,7 +10,7 @@ from mcheck.answers.advice.completion_waits import (
 )
 from mcheck.answers.advice.early_waits import find_early_wait
 from mcheck.answers.advice.gaps import Gap, gap_of
-from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, Step, line_of, site_of
+from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, GraphAgent, Step, line_of, site_of
 from mcheck.answers.advice.known_order import explain_known_order
 from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
@@ -30,18 +30,35 @@ from mcheck.answers.advice.scope_mismatch import (
     suggest_scope,
     suggest_wider_scope,
 )
+from mcheck.answers.advice.single_tests import suggest_repeated_test
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import suggest_wait_for_arrival
 from mcheck.base.phrase import CLUSTER_BARRIER, GRID_BARRIER, Phrase, Site, join, say
 from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
-from mcheck.findings.fix import BeforeIssue, Fix, Fixes, HandOver, Insert, Meet, Note, Point
+from mcheck.findings.fix import (
+    BeforeIssue,
+    Condition,
+    Fix,
+    Fixes,
+    Given,
+    HandOver,
+    Insert,
+    Meet,
+    Note,
+    Point,
+    advise,
+)
 from mcheck.findings.fix import Step as FixStep
 from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Op
 
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
 UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
+WARP = 32
+BARRIER_NUMBERS = range(1, 16)
 BARRIERS = {"cluster": CLUSTER_BARRIER, "gpu": GRID_BARRIER}
 """What threads of different CTAs meet at, by the narrowest scope that includes them; GPUs have no barrier."""
 
@@ -62,6 +79,8 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     narrow = find_narrow_scopes(g) if code == "RACE010" else []
     if narrow:
         return Advice(tuple(map(suggest_scope, narrow)), join([*map(explain_narrow_scope, narrow)], "; ", "; "))
+    if code in UNORDERED and (test := suggest_repeated_test(g)):
+        return Advice((test,))
     wrong = find_repeated_wait(g) or find_early_wait(g) if code == "RACE003" else None
     if wrong is not None:
         return Advice((wrong.fix,), wrong.lack)
@@ -135,12 +154,7 @@ def _suggest_order(g: ExecutionGraph, code: str) -> Fix:
         return suggest_completion_wait(g)
     elected = _find_elected_lane(g)
     if elected is not None:
-        alone = "arrives for its warp, and a release covers what its own thread did"
-        place = Point(_last_before_arrive(g, elected), after=True)
-        return Fix(
-            (Insert(codes=("bar.warp.sync 0xffffffff",), points=(place,)),),
-            why=say("at {} {} {}", site_of(elected.op), g.name(elected.agent), alone),
-        )
+        return _suggest_meeting_before(g, elected)
     if code == "RACE001":
         ends = ((a.event, g.place(a.agent)) for a in (old, new))
         if scope := suggest_wider_scope(*ends):
@@ -201,6 +215,38 @@ def _lacks_only_wgmma_fence(g: ExecutionGraph) -> bool:
     return not fences or not old.is_complete_before(new.agent, fences[-1].step, fences[-1].time)
 
 
+def _suggest_meeting_before(g: ExecutionGraph, elected: Step) -> Fix:
+    """The barrier at which the lanes for which one arrives meet before that: of its warp or, if it arrives for several,
+    of these.
+    """
+    place = (Point(_last_before_arrive(g, elected), after=True),)
+    warps = {g.place(a.index).own_warp for a in _executing(g, g.old.op)}
+    several = len(warps) > len({g.place(a.index).own_warp for a in _executing(g, elected.op)})
+    whom = f"its warp and {len(warps) - 1} more" if several else "its warp"
+    why = say("at {} {} arrives for {}", site_of(elected.op), g.name(elected.agent), whom)
+    why = (*why, ", and a release covers what its own thread did")
+    free = _unused_barrier(g)
+    if several and free is None:
+        return advise("Let all threads that execute {} meet before {}: {}", site_of(g.old.op), site_of(elected.op), why)
+    meet = f"bar.sync {free}, {WARP * len(warps)}" if several else "bar.warp.sync 0xffffffff"
+    given = (Given(Condition.EACH_THREAD_OF, site_of(g.old.op)),) if several else ()
+    return Fix((Insert(codes=(meet,), points=place, given=given),), why=why)
+
+
+def _executing(g: ExecutionGraph, op: Op) -> list[GraphAgent]:
+    """The agents of the earlier access's CTA whose code has a statement."""
+    there = (agent for agent in g.agents if g.share_cta(agent.index, g.old.agent))
+    return [agent for agent in there if any(other.span == op.span for other in agent.code)]
+
+
+def _unused_barrier(g: ExecutionGraph) -> int | None:
+    """A barrier that no thread names; ``None`` if some are named by registers, or all are."""
+    named = {op.barrier for agent in g.agents for op in agent.code if isinstance(op, ops.Barrier)}
+    if not all(isinstance(barrier, Const) for barrier in named):
+        return None
+    return next((number for number in BARRIER_NUMBERS if Const(number) not in named), None)
+
+
 def _last_before_arrive(g: ExecutionGraph, arrive: Step) -> Site:
     """The last statement that the warp executes between the earlier access and the arrive of its elected lane: other
     reads of the stage, and a proxy fence, come before the lanes meet.
@@ -214,7 +260,9 @@ def _last_before_arrive(g: ExecutionGraph, arrive: Step) -> Site:
 
 
 def _find_elected_lane(g: ExecutionGraph) -> Step | None:
-    """The arrive of another lane of the earlier access's warp, of which the later one knows."""
+    """The arrive of another lane of the earlier access's warp, of which the later one knows, in the same round or in a
+    later one; the lanes of a warp may arrive on an mbarrier each, in other CTAs.
+    """
     old = g.old
     warp, code = g.place(old.agent).own_warp, g.agents[old.agent].code
     for lane in g.agents:
@@ -223,8 +271,10 @@ def _find_elected_lane(g: ExecutionGraph) -> Step | None:
         known = g.step_at(lane.index, g.new.time[lane.index])
         if known is None or not isinstance(known.op, ops.MbarrierArrive) or line_of(known.op) < line_of(old.op):
             continue
-        alone = known.op.guard is not None or not any(op.span == known.op.span for op in code)
+        bar = known.op.address
+        own = (op for op in code if isinstance(op, ops.MbarrierArrive) and op.span == known.op.span)
+        alone = known.op.guard is not None or all(op.address != bar for op in own)
         times = g.executions(lane.index, known.op, known.step), g.executions(old.agent, old.op, old.step)
-        if alone and times[0] == times[1]:
+        if alone and times[0] >= times[1]:
             return known
     return None

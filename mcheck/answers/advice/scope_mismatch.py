@@ -52,6 +52,16 @@ def narrowest_common_scope(one: Place, other: Place) -> str:
     return "gpu" if a.gpu == b.gpu else "sys"
 
 
+def named_scope(needed: str, named: Iterable[Op]) -> str:
+    """The scope by which operations are meant to order threads: the narrowest that they name, at least the one
+    ``needed``. The threads of a finding may be in one cluster, and those of the grid rarely are; what is volatile names
+    none.
+    """
+    given = (scope_of(op) for op in named if not getattr(ops.performed_operation(op), "volatile", False))
+    meant = min((scope for scope in given if scope is not None), key=WIDTH.__getitem__, default=needed)
+    return max(needed, meant, key=WIDTH.__getitem__)
+
+
 @dataclass(frozen=True, slots=True)
 class NarrowScope:
     """A release-acquire pair that does not synchronise because a scope is too narrow."""
@@ -63,6 +73,12 @@ class NarrowScope:
     def needed_scope(self) -> str:
         """The scope that both operations need."""
         return narrowest_common_scope(self.release.place, self.acquire.place)
+
+    @property
+    def meant_scope(self) -> str:
+        """The scope to give: that of the end which has one that is wide enough, if there is one."""
+        wide = [op for op in (self.release.op, self.acquire.op) if op not in self.at_fault]
+        return named_scope(self.needed_scope, wide)
 
     @property
     def at_fault(self) -> tuple[Op, ...]:
@@ -99,13 +115,13 @@ def explain_narrow_scope(narrow: NarrowScope) -> Phrase:
 
 def suggest_scope(narrow: NarrowScope) -> Fix:
     """Which scope to use, and where."""
-    spelled = tuple(_spelled(op, narrow.needed_scope) for op in narrow.at_fault)
+    spelled = tuple(_spelled(op, narrow.meant_scope) for op in narrow.at_fault)
     return Fix((_wider(narrow, spelled),))
 
 
 def _wider(narrow: NarrowScope, spelled: tuple[str, ...] = ()) -> Change:
     sites = tuple(Site(op.span.line, op.span.column) for op in narrow.at_fault if op.span is not None)
-    return Change(what=Property.SCOPE, sites=sites, new=narrow.needed_scope, spelled=spelled)
+    return Change(what=Property.SCOPE, sites=sites, new=narrow.meant_scope, spelled=spelled)
 
 
 def _spelled(op: Op, scope: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mcheck.answers.left_open import LeftOpen, reason_of
 from mcheck.answers.merged_answers import Excused, is_counted_error
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.errors import Unsupported
+from mcheck.base.errors import Span, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
 from mcheck.base.records import dataclass, replace
@@ -40,11 +40,11 @@ from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.findings.finding import Finding
 from mcheck.findings.partial import tell
 from mcheck.ir import ops
-from mcheck.ir.amendment import Amendment, apply_amendments
+from mcheck.ir.amendment import Amendment, Insertion, apply_amendments
 from mcheck.ir.program import Program
 
 if TYPE_CHECKING:
-    from mcheck.engines.protocol.fix_search.trials import IsFix
+    from mcheck.engines.protocol.fix_search.trials import Followed, IsFix, Trial
     from mcheck.findings.fix import Fixes
 
 MAX_EXECUTIONS = 2_000
@@ -133,8 +133,10 @@ class Search:
     """Whether fixes are looked for, and tried out (``mcheck.engines.protocol.fix_search.trials``)."""
     trial_steps: int = 0
     """The steps spent on trying fixes."""
-    mended_places: set[int] = field(default_factory=set)
+    mended_places: set[object] = field(default_factory=set)
     """Where barriers mended races (``IsFix.mended``)."""
+    trials: dict[tuple[object, ...], Followed] = field(default_factory=dict)
+    """What was followed with insertions that mended a race: they may mend others."""
     started: float = field(default_factory=time.process_time)
     trial_seconds: float = 0.0
     """Processor time that trials of fixes have taken."""
@@ -410,30 +412,31 @@ class Search:
             if key not in self.findings and not repeats_deadlock(problem, self.findings.values()):
                 found = self.findings[key] = build_finding(machine, problem, self.profile)
                 self.work_at_last_finding = self.executions, self.steps
-                if self.suggests_fixes and not self.brief and (fixes := self._find_fixes(machine, problem, key)):
+                if self.suggests_fixes and not self.brief and (fixes := self._find_fixes(machine, problem, found)):
                     found = self.findings[key] = replace(found, fixes=with_cycle(fixes, problem))
                 if is_counted_error(found, self.excused):
                     self.errors.append(found)
                     if self.executions and len(self.errors) <= MOST_TOLD:
                         tell(self.program, self.sorted_findings(), self.executions)
 
-    def _find_fixes(self, machine: Machine, problem: Problem, key: tuple[str, object]) -> Fixes:
+    def _find_fixes(self, machine: Machine, problem: Problem, finding: Finding) -> Fixes:
         from mcheck.engines.protocol.fix_search.advice import find_fix  # correct programs need none
 
-        return find_fix(machine, problem, self._make_fix_check(key))
+        return find_fix(machine, problem, self._make_fix_check(finding))
 
     def _seconds_for_fixes(self) -> float:
         """The processor time left for suggested fixes: as much as the errors took, or ``MIN_FIX_SECONDS``."""
         allowed = max(MIN_FIX_SECONDS, time.process_time() - self.started - self.trial_seconds)
         return allowed - self.trial_seconds
 
-    def _make_fix_check(self, key: tuple[str, object]) -> IsFix:
+    def _make_fix_check(self, finding: Finding) -> IsFix:
         """Create the check of whether an edited program lacks a finding and has no finding of another kind in its
         place. It explores with few steps, whose number is the same each time.
         """
-        from mcheck.engines.protocol.fix_search.trials import IsFix, Trial
+        from mcheck.engines.protocol.fix_search.trials import Followed, IsFix, Trial
 
         known = {f.code for f in self.findings.values()}
+        key, at = finding_key(finding), _spans(finding)
 
         def worse(found: Finding) -> bool:
             if found.kind == "race":
@@ -441,12 +444,27 @@ class Search:
             return finding_key(found) == key or found.code not in known
 
         def mends(amendments: Sequence[Amendment]) -> Trial:
+            edit = tuple((a.op.text, a.span, a.after) for a in amendments if isinstance(a, Insertion))
+            if (known := self.trials.get(edit)) is not None and len(edit) == len(amendments):
+                return judge(known)
+            followed = follow(amendments)
+            judged = Trial(passed=False) if followed is None else judge(followed)
+            if judged and followed is not None and len(edit) == len(amendments):  # else it may have ended at a finding
+                self.trials[edit] = followed
+            return judged
+
+        def judge(followed: Followed) -> Trial:
+            passed = not any(map(worse, followed.findings))
+            leaves = any(f.kind == "race" and not at.isdisjoint(_spans(f)) for f in followed.findings)
+            return Trial(passed, leaves, followed.executions, followed.whole)
+
+        def follow(amendments: Sequence[Amendment]) -> Followed | None:
             if self.trial_steps > MAX_FIX_STEPS:
-                return Trial(passed=False)
+                return None
             left, before = self._seconds_for_fixes(), time.process_time()
             if left <= 0:
                 self.fixes_cut = True
-                return Trial(passed=False)
+                return None
             program = apply_amendments(self.program, amendments)
             each = self.steps // max(self.executions, 1) + 1
             few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
@@ -457,18 +475,23 @@ class Search:
             try:
                 trial.run()
             except Unsupported:
-                return Trial(passed=False)
+                return None
             except TimeOut:
                 self.fixes_cut = True
-                return Trial(passed=False)
+                return None
             finally:
                 self.trial_seconds += time.process_time() - before
                 self.trial_steps += trial.steps + sum(len(t.code) for t in program.threads) // 8
-            passed = trial.has_consistent_execution and trial.not_followed is None
-            passed = passed and not any(map(worse, trial.findings.values()))
-            return Trial(passed=passed, executions=trial.executions, whole=not trial.bound_text)
+            if not trial.has_consistent_execution or trial.not_followed is not None:
+                return None
+            return Followed(tuple(trial.findings.values()), trial.executions, not trial.bound_text)
 
-        return IsFix(mends, self.mended_places)
+        return IsFix(mends, self.mended_places, finding)
+
+
+def _spans(finding: Finding) -> set[Span | None]:
+    """The statements of the accesses of a finding."""
+    return {access.span for access in finding.accesses}
 
 
 def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:

@@ -27,10 +27,6 @@ BUGS = [
 ]
 WITHOUT = frozenset((Path(__file__).parent / "without_remedy.txt").read_text(encoding="utf-8").split())
 """Sketches whose findings name no instruction to insert: a count, a parity, a place is wrong."""
-UNMENDED = {
-    "A06-no-barrier-before-the-store.litmus": "the barrier's place is the author's choice",
-}
-"""Sketches whose remedies cannot all be carried out by inserting lines."""
 
 
 def errors(text: str) -> list[Finding]:
@@ -65,10 +61,7 @@ def test_the_remedy_mends_the_sketch(name: str) -> None:
     assert bool(tried) is (name not in WITHOUT)
     if not tried:
         return
-    if name in UNMENDED:
-        assert left, UNMENDED[name]
-    else:
-        assert left == []
+    assert left == []
 
 
 WGMMA = """PTX wgmma-without-its-fence
@@ -461,8 +454,8 @@ def test_no_fence_is_left_out_for_which_less_speaks(
 ) -> None:
     """One execution among those that were not tried may need it."""
 
-    def check_of_fixes(self: Search, key: tuple[str, object]) -> IsFix:
-        return IsFix(lambda amendments: all_of_them if len(amendments) == 2 else fewer, set())
+    def check_of_fixes(self: Search, finding: Finding) -> IsFix:
+        return IsFix(lambda amendments: all_of_them if len(amendments) == 2 else fewer, set(), finding)
 
     monkeypatch.setattr(Search, "_make_fix_check", check_of_fixes)
     ((fix,),) = [error.fixes for error in errors(HANDED)]

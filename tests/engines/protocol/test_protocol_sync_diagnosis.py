@@ -152,7 +152,7 @@ w@cta 0, warp 0..2 {
 
 def test_a_wait_that_covers_is_not_blamed() -> None:
     told = missing(WARPS.replace("FIRST", "cp.async.wait_group 0;").replace("SECOND", ""))
-    assert "Put a barrier between the wait at line 6 and line 8" in told
+    assert told == "Execute bar.sync 0 before line 8, in every thread of the CTA."
     assert "leaves" not in told
 
 
@@ -324,7 +324,8 @@ B@cta 0 {
 @pytest.mark.parametrize("guard", ["", "@!%p1"], ids=["none", "inverted"])
 def test_a_look_whose_answer_nothing_waits_for_is_named(guard: str) -> None:
     told = missing(LOOK.replace("GUARD", guard))
-    assert "The test at line 11 may answer false, and line 12 then comes too early." in told
+    repeat = "Repeat the mbarrier.test_wait at line 11 until it answers true"
+    assert told == f"{repeat}: a single test may answer false, and line 12 then comes too early."
     assert missing(LOOK.replace("GUARD", "@%p1")) == ""
 
 

@@ -18,7 +18,7 @@ from mcheck.engines.protocol.operations.deadlocks import has_missed_phase, is_cu
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.engines.protocol.state.trace import TraceEntry
-from mcheck.findings.fix import Fixes
+from mcheck.findings.fix import Fixes, Repeat, all_steps
 
 MAX_STEPS = 6_000
 """Length of an execution from which on no fix is tried."""
@@ -60,7 +60,7 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> Fixes:
     if problem.code.startswith("DEAD"):
         return _find_deadlock_fix(m, is_fix)
     ends = trials.find_access_steps(m, problem)
-    if ends is None:
+    if ends is None or any(isinstance(step, Repeat) for step in all_steps(is_fix.finding.fixes)):
         return ()
     ways = STRATEGIES.get(problem.code, ())
     found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), ())

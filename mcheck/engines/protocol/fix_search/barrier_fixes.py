@@ -19,17 +19,33 @@ from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.thread_names import format_threads
 from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.trace import TraceEntry
-from mcheck.findings.fix import Change, Condition, Fix, Fixes, Given, Insert, Point, Property, advise
+from mcheck.findings.finding import Finding
+from mcheck.findings.fix import (
+    BeforeIssue,
+    Change,
+    Condition,
+    Fix,
+    Fixes,
+    Given,
+    HandOver,
+    Insert,
+    Meet,
+    Point,
+    Property,
+    advise,
+)
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
-from mcheck.ir.program import Place
+from mcheck.ir.program import Place, Thread
 
 WARP = 32
 BARRIERS = range(1, 16)
 MAX_PLACES = 7
 """Number of places of a barrier to try."""
+MORE_PLACES = 3
+"""The same once one has mended a race, but not the others of its statements."""
 
 
 # --- barriers with a count ----------------------------------------------------------------------------------------
@@ -77,7 +93,8 @@ def explain_foreign_completion(m: Machine, old: TraceEntry, new: TraceEntry, is_
     left_at, one = site_of(left.event.op), m.name(m.agents[new.agent])
     let = say("Barrier {} let {} go at {} when {} had arrived", str(passed.key[-1]), one, left_at, came)
     text = advise("{}, before {} did", let, m.name(other))
-    return (text, *(explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)))
+    more = explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)
+    return (text, *more) if more else suggest_barrier(m, old, new, is_fix) or (text,)
 
 
 def _has_key(op: Op, key: tuple[object, ...]) -> bool:
@@ -156,31 +173,64 @@ def _with_count(count: int) -> Callable[[Op], Op]:
 # --- barriers that are missing --------------------------------------------------------------------------------------
 
 
-def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
-    """Suggest a barrier that orders two accesses, if there is a place for it.
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A barrier of all ``threads`` of a warp, CTA or cluster, as instructions that each of them executes."""
 
-    Not where they are already ordered in time, nor where mbarriers are meant to order them.
+    code: tuple[Op, ...]
+    threads: tuple[Thread, ...]
+    given: tuple[Given, ...] = ()
+
+
+def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
+    """Suggest a barrier of the warp, CTA or cluster that orders two accesses, if there is a place for it.
+
+    Not where they are already ordered in time. Where threads wait for mbarriers, these may be meant to order them: then
+    only if what follows from the accesses is that a barrier, or another hand-over, is missing.
     """
     one, other = (m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new))
-    if one.cta != other.cta or _use_mbarriers(m, old, new):
+    if _use_mbarriers(m, old, new) and not _lacks_hand_over(is_fix.finding):
         return ()
-    if one.warp == other.warp:
-        mask = _warp_mask(m, one)
+    for meeting in _meetings(m, one, other, known=new.time[old.agent] >= old.step):
+        place = _find_place(m, meeting, old, new, is_fix)
+        if place is not None:
+            codes = tuple(op.text for op in meeting.code)
+            why = () if meeting.given else _explain_shuffle(m, old, new)
+            return (Fix((Insert(codes=codes, points=(place,), given=meeting.given),), why=why),)
+    return ()
+
+
+def _lacks_hand_over(finding: Finding) -> bool:
+    """Whether a barrier, or a release and an acquire, is what follows from the accesses."""
+    steps = [step for fix in finding.fixes for step in fix.steps]
+    return len(steps) == 1 and isinstance(steps[0], Meet | BeforeIssue | HandOver)
+
+
+def _meetings(m: Machine, one: Place, other: Place, *, known: bool) -> Iterator[Meeting]:
+    """Yield the barriers at which threads at two places meet, the narrowest first. ``known``: the one comes after the
+    other in time, which is nothing for a barrier to mend unless lanes exchanged values.
+    """
+    threads = m.program.threads
+    if one.own_warp == other.own_warp:
+        mask = sum(1 << t.place.lane for t in threads if t.place.own_warp == one.own_warp)  # the lanes that exist
         meet = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
-        place = _find_place(m, meet, old, new, is_fix)
-        why = _explain_shuffle(m, old, new)
-        return (Fix((Insert(codes=(meet.text,), points=(place,)),), why=why),) if place is not None else ()
-    if new.time[old.agent] >= old.step:
-        return ()
-    sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
-    place = _find_place(m, sync, old, new, is_fix)
-    given = (Given(Condition.EACH_OF_CTA),)
-    return (Fix((Insert(codes=(sync.text,), points=(place,), given=given),)),) if place is not None else ()
+        yield Meeting((meet,), tuple(t for t in threads if t.place.own_warp == one.own_warp))
+    if known and one.own_warp != other.own_warp:
+        return
+    if one.cta == other.cta:
+        sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
+        mine = tuple(t for t in threads if t.place.cta == one.cta)
+        yield Meeting((sync,), mine, (Given(Condition.EACH_OF_CTA),))
+    clusters = [(place.cta.gpu, place.cta.cluster) for place in (one, other)]
+    cluster = tuple(t for t in threads if (t.place.cta.gpu, t.place.cta.cluster) == clusters[0])
+    if clusters[0] == clusters[1] and len({t.place.cta for t in cluster}) > 1:
+        arrive = ops.ClusterBarrier(kind="arrive", sem="release", text="barrier.cluster.arrive")
+        wait = ops.ClusterBarrier(kind="wait", sem="acquire", text="barrier.cluster.wait")
+        yield Meeting((arrive, wait), cluster, (Given(Condition.EACH_OF_CLUSTER),))
 
 
-def _executed_by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
-    """Return whether all threads of a CTA, or of a warp, execute a statement."""
-    threads = [t for t in m.program.threads if t.place.cta == place.cta and (not warp or t.place.warp == place.warp)]
+def _executed_by_all(threads: Iterable[Thread], op: Op) -> bool:
+    """Return whether all of these threads execute a statement."""
     codes = {id(t.code): t.code for t in threads}.values()
     return all(any(o.span == op.span for o in code) for code in codes)
 
@@ -191,27 +241,49 @@ def _use_mbarriers(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     return any(e.agent in (old.agent, new.agent) for e in waits)
 
 
-def _warp_mask(m: Machine, place: Place) -> int:
-    """Return the mask of the lanes that exist in a warp."""
-    lanes = [t.place.lane for t in m.program.threads if t.place.own_warp == place.own_warp]
-    return sum(1 << lane for lane in lanes)
+def _find_place(m: Machine, meeting: Meeting, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Point | None:
+    """Return a place where a barrier is a fix: before the later access, after the earlier one, or in between. One that
+    also mends the other races of the same statements is better.
+    """
+    found: Candidate | None = None
+    last = MAX_PLACES
+    every = [one for one in _candidate_places(m, old, new, is_fix) if _executed_by_all(meeting.threads, one.op)]
+    for number, place in enumerate(sorted(every, key=lambda one: _has_mended(one, is_fix))):
+        if number >= last:
+            break
+        assert place.op.span is not None
+        trial = is_fix([Insertion(each, after=place.after, span=place.op.span) for each in meeting.code])
+        if trial and (found is None or not trial.leaves):
+            found, last = place, min(last, number + 1 + MORE_PLACES)
+            if not trial.leaves:
+                break
+    if found is None:
+        return None
+    is_fix.mended.update((found.way, found.point))
+    return found.point
 
 
-def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Point | None:
-    """Return a place where a barrier is a fix: before the later access, after the earlier one, or in between."""
-    place = m.program.threads[m.agents[new.agent].threads[0]].place
-    places = sorted(_candidate_places(m, old, new), key=lambda one: one[0] not in is_fix.mended)
-    for number, op, after in places:
-        assert op.span is not None
-        here = Insertion(sync, after=after, span=op.span)
-        if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix([here]):
-            is_fix.mended.add(number)
-            return Point(site_of(op), after)
-    return None
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place to try: behind a statement, or before it; ``way`` is a number that says how it was found."""
+
+    way: int
+    op: Op
+    after: bool
+
+    @property
+    def point(self) -> Point:
+        """The place, as fixes name it."""
+        return Point(site_of(self.op), self.after)
 
 
-def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[tuple[int, Op, bool]]:
-    """Yield the places to try: a number that says how each is found, a statement, and whether it is behind that."""
+def _has_mended(place: Candidate, is_fix: IsFix) -> int:
+    """A number that is smaller if a barrier at the place, or at one that was found the same way, has mended a race."""
+    return 0 if place.point in is_fix.mended else 1 if place.way in is_fix.mended else 2
+
+
+def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Iterator[Candidate]:
+    """Yield the places to try."""
     seen: set[object] = set()
     first, last = m.trace.index(old), m.trace.index(new)
     behind = [e.op for e in reversed(m.trace[:last]) if e.agent == new.agent and e.signal < 0]
@@ -223,10 +295,19 @@ def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[
         *((op, False) for op in behind[:2]),
         *((op, False) for op in ahead[:2]),
     ]
-    for number, (op, after) in enumerate(options[:MAX_PLACES]):
+    options[3:3] = ((op, True) for op in _in_gap(m, old, new, is_fix.finding))
+    for way, (op, after) in enumerate(options):
         if op.span is not None and (op.span, after) not in seen:
             seen.add((op.span, after))
-            yield number, op, after
+            yield Candidate(way, op, after)
+
+
+def _in_gap(m: Machine, old: TraceEntry, new: TraceEntry, finding: Finding) -> Iterator[Op]:
+    """Yield the statements behind which a barrier orders two accesses, the last one first."""
+    lines = {line.line for line in finding.gap}
+    codes = (m.agents[entry.agent].code for entry in (old, new))
+    at = {op.span.line: op for code in codes for op in code if op.span is not None and op.span.line in lines}
+    yield from (at[line] for line in sorted(at, reverse=True))
 
 
 def _explain_shuffle(m: Machine, old: TraceEntry, new: TraceEntry) -> Phrase:

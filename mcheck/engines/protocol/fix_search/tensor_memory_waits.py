@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from mcheck.answers.advice.async_groups import WAITS_FOR_MOVES
 from mcheck.answers.advice.graph import site_of
 from mcheck.base.phrase import A_BARRIER, Code, Thing, say
 from mcheck.engines.protocol.execution.machine import Machine
@@ -15,7 +16,6 @@ from mcheck.ir.amendment import Insertion
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
-MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 _COMMIT = Code("tcgen05.commit")
 
 
@@ -27,8 +27,10 @@ def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) ->
     """
     if old.agent != new.agent and (freed := next((e for e in (old, new) if _frees(e.op)), None)) is not None:
         use = new if freed is old else old
+        if isinstance(old.op, ops.TensorMove) and new.time[old.agent] >= old.step:
+            return ()  # the barrier is there
         return (Fix((Meet(first=site_of(use.op), second=site_of(freed.op)),)),)
-    if _observes_older_store(m, old, new):
+    if _observes_older_store(m, old, new) or _loads_before_all_writes(m, old, new):
         old, new = new, old
     match old.op:
         case ops.TensorMove():
@@ -52,8 +54,27 @@ def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     return known < old.step and any(step <= known for step in stored)
 
 
+def _loads_before_all_writes(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
+    """Return whether a load by another thread than that of a product comes before all that writes tensor memory: it is
+    meant to see a product.
+    """
+    if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or old.op.family != "tcgen05.ld":
+        return False
+    if not isinstance(new.op, ops.TensorCore) or new.op.kind != "mma":
+        return False
+    before = (e for e in m.trace[: m.trace.index(old)] if e.signal < 0 and old.time[e.agent] >= e.step)
+    return not any(_writes(e.op) for e in before)
+
+
+def _writes(op: Op) -> bool:
+    """Return whether an operation writes cells of tensor memory."""
+    if isinstance(op, ops.TensorMove):
+        return op.family == "tcgen05.st"
+    return isinstance(op, ops.TensorCore) and op.kind in ("mma", "cp", "shift")
+
+
 def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
-    wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
+    wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=WAITS_FOR_MOVES[op.family])
     own = old.agent == new.agent
     for at in (
         (new.op, old.op) if own else (old.op,)

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from mcheck.answers.advice.graph import site_of
 from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence, is_wide_fence
 from mcheck.answers.advice.memory_orders import change_of, order_with
-from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.answers.advice.scope_mismatch import acquires, named_scope, narrowest_common_scope, releases, scope_of
 from mcheck.base.phrase import Phrase, capital, say
 from mcheck.base.records import dataclass, replace
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry
-from mcheck.findings.fix import Change, Fix, Fixes, Insert, Note, Point, Property
+from mcheck.findings.finding import Finding
+from mcheck.findings.fix import Change, Fix, Fixes, Insert, Note, Point, Property, insertions
 from mcheck.ir import ops
 from mcheck.ir.amendment import Amendment, Insertion, Replacement
 from mcheck.ir.expr import Const
@@ -31,10 +32,11 @@ from mcheck.ir.scopes import WIDTH
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Whether the executions of an edited program that were followed are free of a finding, with no other one in its
-    place; how many these were, and whether they are all.
+    place; how many these were, and whether they are all. ``leaves``: a race of its statements with others.
     """
 
     passed: bool
+    leaves: bool = False
     executions: int = 0
     whole: bool = False
 
@@ -47,13 +49,24 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What the executions of an edited program that were followed have shown, and whether these are all."""
+
+    findings: tuple[Finding, ...]
+    executions: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class IsFix:
-    """Tries the program, edited. ``mended``: the places of a barrier, by their number among those that are tried, that
-    mended other races of the program; races of one loop that was unrolled are mended alike.
+    """Tries the program, edited. ``mended``: the places of a barrier that mended other races of the program, and the
+    numbers by which they were found; races of one loop that was unrolled are mended alike. ``finding`` has the fix that
+    follows from the accesses.
     """
 
     tried: Callable[[Sequence[Amendment]], Trial]
-    mended: set[int]
+    mended: set[object]
+    finding: Finding
 
     def __call__(self, amendments: Sequence[Amendment]) -> Trial:
         return self.tried(amendments)
@@ -76,7 +89,8 @@ class Piece:
 def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fix | None:
     """Suggest the fences and scopes that order the accesses of two steps; ``None`` if there are none."""
     way = list(find_steps_between(m, old, new))
-    scope = _common_scope(m, [old, *way, new])
+    strong = (e.op for e in way if _is_strong(e.op))
+    scope = named_scope(_common_scope(m, [old, *way, new]), strong)
     pieces = list(_candidate_pieces(way, scope))
     if not 0 < len(pieces) <= MAX_PIECES:
         return None
@@ -92,10 +106,31 @@ def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) 
     return fix if tried.whole else fix.noted(Note((f"Tried on {tried.executions} executions; others may lack more",)))
 
 
+def _as_told(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
+    """The fix that follows from the accesses, if it is fences at places and these are a fix."""
+    found = is_fix.finding.fixes
+    steps = [step for fix in found for step in fix.steps]
+    scopes = [step.codes[0].removeprefix("fence.acq_rel.") for step in steps if isinstance(step, Insert)]
+    if not steps or len(scopes) < len(steps) or not all(scope in WIDTH for scope in scopes):
+        return ()
+    spans = {site_of(op): op.span for entry in (old, new) for op in m.agents[entry.agent].code}
+    pieces: list[Amendment] = []
+    for step, scope in zip(insertions(found), scopes, strict=True):
+        fence = ops.Fence(sem="acq_rel", scope=scope, text=step.codes[0])
+        for point in step.points:
+            if (span := spans.get(point.site)) is None:
+                return ()
+            pieces.append(Insertion(fence, after=point.after, span=span))
+    return found if is_fix(pieces) else ()
+
+
 def suggest_fences_between(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Fixes:
-    """``suggest_fences`` as a strategy among others."""
+    """``suggest_fences`` as a strategy; what follows from the accesses, if that is a fix with fewer fences."""
     fix = suggest_fences(m, old, new, is_fix)
-    return () if fix is None else (fix,)
+    if fix is None:
+        return ()
+    counts = [sum(len(one.points) for one in insertions(fixes)) for fixes in (is_fix.finding.fixes, (fix,))]
+    return (_as_told(m, old, new, is_fix) if counts[0] < counts[1] else ()) or (fix,)
 
 
 def find_access_steps(m: Machine, problem: Problem) -> tuple[TraceEntry, TraceEntry] | None:
@@ -133,7 +168,7 @@ def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
         if span is None or span in seen:
             continue
         seen.add(span)
-        strong = scope_of(op) is not None and getattr(op, "sem", "weak") != "weak"
+        strong = _is_strong(op)
         own = [step for agent, step in fences if agent == entry.agent]
         gives, takes = any(step < entry.step for step in own), any(step > entry.step for step in own)
         if strong and isinstance(op, ops.ScalarWrite | ops.MbarrierArrive) and not (releases(op) or gives):
@@ -142,6 +177,10 @@ def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
             yield Piece(Insertion(fence, after=True, span=span), entry, "acquire")
         if strong and WIDTH[scope_of(op) or "sys"] < WIDTH[scope]:
             yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
+
+
+def _is_strong(op: Op) -> bool:
+    return scope_of(op) is not None and getattr(ops.performed_operation(op), "sem", "weak") != "weak"
 
 
 # --- the fix ----------------------------------------------------------------------------------------------------
