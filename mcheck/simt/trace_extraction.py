@@ -46,9 +46,11 @@ from mcheck.simt.execution.waits.deferred_swaps import DeferredSwaps
 from mcheck.simt.execution.waits.meetings import Meetings
 from mcheck.simt.execution.waits.two_valued_locks import may_drop_failures, weaker_accesses
 from mcheck.simt.grid.footprints.footprint import Footprint
-from mcheck.simt.grid.footprints.watched_execution import grid_watch
+from mcheck.simt.grid.footprints.watched_execution import GridWatch, grid_watch
 from mcheck.simt.instructions import tensor_allocation
 from mcheck.simt.instructions.dispatch import compile_steps
+from mcheck.simt.rounds.kept_apart import are_apart
+from mcheck.simt.rounds.loop_rounds import LoopRounds
 from mcheck.simt.traces import end_of_threads
 from mcheck.simt.traces.address_names import KernelTerms
 from mcheck.simt.traces.dependent_grids import Early
@@ -73,7 +75,9 @@ class PathRules:
     """How paths are followed, as far as earlier ones have shown that: whether stores are ``named``, the bytes of the
     words that are followed as ``counters`` and the words of unknown contents that are followed as ``locks``, by
     address, whether loads that are repeated around a barrier, and swaps of words that hold two values, count as waits,
-    whether loops of several loads are recorded as loops, and whether values are followed through asynchronous copies.
+    whether loops of several loads are recorded as loops, whether values are followed through asynchronous copies, and
+    whether rounds of loops are left out that do what the ones before them did. ``footprints_alone``: the programs are
+    not asked for.
     """
 
     named: bool = False
@@ -83,6 +87,8 @@ class PathRules:
     two_valued_locks: bool = False
     load_loops: bool = False
     copied_values: bool = False
+    leaves_rounds_out: bool = False
+    footprints_alone: bool = False
 
 
 NOTHING_SHOWN = PathRules()
@@ -121,19 +127,22 @@ def extract_traces(
     branches: BranchPaths | None = None,
     one_order: bool = False,
     whole_grid: bool = False,
+    leaves_rounds_out: bool = False,
 ) -> Iterator[ClusterTrace]:
     """The paths that the clusters of a launch that are executed together, and of launches beside it, can take: several
     where a branch depends on data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what
     they share with other clusters of the grid is not recorded. With ``one_order``, values that other threads write are
     those of the run. With ``whole_grid`` there are no other clusters: loops that repeat several loads are loops of the
-    programs (``mcheck.simt.execution.waits.load_loops``).
+    programs (``mcheck.simt.execution.waits.load_loops``). With ``leaves_rounds_out``, accesses that conflict with none
+    may not be in the programs (``mcheck.simt.rounds.loop_rounds``).
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
     watched = not alone and grid_watch(launch) is not None
     rules = PathRules(
-        barrier_waits=True, two_valued_locks=True, load_loops=whole_grid, copied_values=whole_grid or watched
-    )
+        barrier_waits=True, two_valued_locks=True, load_loops=whole_grid, copied_values=whole_grid or watched,
+        leaves_rounds_out=leaves_rounds_out,
+    )  # fmt: skip
     ways = follow_paths(module, launch, limit, lambda: grid_watch(launch) if watched else None, branches, rules)
     for runner, cluster, watch in ways:
         yield replace(
@@ -245,6 +254,8 @@ class Runner:
             two_valued_locks=self.rules.two_valued_locks and attempts,
             load_loops=self.rules.load_loops,
             copied_values=self.rules.copied_values,
+            leaves_rounds_out=self.rules.leaves_rounds_out and (self.rules.footprints_alone or are_apart(c)),
+            footprints_alone=self.rules.footprints_alone,
         )
 
     def _drops_failed_attempts(self, c: Cluster) -> bool:
@@ -302,6 +313,8 @@ class Runner:
             meetings=Meetings(followed=self.rules.barrier_waits), follows_two_valued_locks=self.rules.two_valued_locks,
             follows_load_loops=self.rules.load_loops, follows_copied_values=self.rules.copied_values,
         )  # fmt: skip
+        if self.rules.leaves_rounds_out and (watch is None or (isinstance(watch, GridWatch) and watch.repeats_rounds)):
+            cluster.loop_rounds = LoopRounds(compiler, watch)
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
         for lock in self.rules.locks.values():

@@ -153,6 +153,7 @@ READERS = {
     "simt/instructions/wmma.py",
     "simt/parametric/affine.py",
     "simt/parametric/watched_execution.py",
+    "simt/rounds/round_forms.py",
 }
 """Modules that read single words of an opcode: for messages, for the arithmetic of one instruction, for its shape."""
 

@@ -140,7 +140,7 @@ def follow_clusters(
     try:
         ways = extract_traces(
             module, launch, limit, alone=alone, branches=branches, one_order=one_order,
-            whole_grid=launch.executed_count == launch.total_count,
+            whole_grid=launch.executed_count == launch.total_count, leaves_rounds_out=True,
         )  # fmt: skip
         for way in ways if trace is None else [trace]:
             if whole and way.footprint is not None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement, islice, product
 
-import numpy as np
-
 from mcheck.answers.result import Covers
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
@@ -118,7 +116,7 @@ def _same(a: Footprint, b: Footprint) -> bool:
     """Whether two paths have the same footprint."""
     if a.space.quotients != b.space.quotients or set(a.beginnings) != set(b.beginnings):
         return False
-    return all(np.array_equal(a.all_beginnings(form), b.all_beginnings(form)) for form in a.beginnings)
+    return all(a.regions(form) == b.regions(form) for form in a.beginnings)
 
 
 # --- the class ----------------------------------------------------------------------------------------------------

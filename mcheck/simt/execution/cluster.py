@@ -156,6 +156,8 @@ class Cluster:
     has_elected: bool = False
     """Whether ``elect.sync`` had a choice."""
     explain_missing: Callable[[Statement], str] = lambda _: ""
+    loop_rounds: Any = None
+    """What leaves rounds of loops out (``mcheck.simt.rounds.loop_rounds.LoopRounds``), if that is wanted."""
     unknown_copies: int = 0
     """Number of copies so far with an unknown address in global memory."""
 
@@ -265,6 +267,8 @@ class Cluster:
                 self.give_up(endless, f"a loop does not end within {MAX_ITERATIONS} iterations")
                 mask = mask & ~endless
         self.pc[mask] = target
+        if target <= self.current_pc and self.loop_rounds is not None:
+            self.loop_rounds.visit(self, mask, target, self.current_pc)
 
     # --- waits that a barrier decides ------------------------------------------------------------------------
 

@@ -53,6 +53,10 @@ class RecordedOperations:
     gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
     assumptions: dict[str, None] = field(default_factory=dict)
     interned: dict[tuple[object, ...], Op] = field(default_factory=dict)
+    repeated_accesses: list[Any] = field(default_factory=list)
+    """Accesses of rounds that were left out (``mcheck.simt.rounds.repeated_access.RepeatedAccess``); they are not in
+    ``code``.
+    """
     operations: int = 0
     returned: dict[AccessId, Observation] = field(default_factory=dict)
     """Values that atomics have returned, by lane and index in its code."""

@@ -87,6 +87,8 @@ def _has_accessed(c: Cluster, lane: int, low: int, high: int) -> bool:
         else:
             found.update(_accessed(performed_operation(op), lane))
     c.recorded.since_barriers[lane] = len(code), found
+    if any(one.touches(lane, low, high) for one in c.recorded.repeated_accesses):
+        return True
     return any(at < high and low < end for at, end in found)
 
 

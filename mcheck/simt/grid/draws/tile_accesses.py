@@ -112,6 +112,7 @@ class RoundWatch(GridWatch):
     """The watch on a cluster that is given what it draws."""
 
     executes_alone: ClassVar[bool] = True
+    repeats_rounds: ClassVar[bool] = False
     given: GivenDraws = field(kw_only=True)
     entry: str = field(kw_only=True)
     teams: Teams = field(kw_only=True)

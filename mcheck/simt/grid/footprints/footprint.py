@@ -17,7 +17,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.ir.memory import Instance
 from mcheck.simt.distinct import distinct_rows
-from mcheck.simt.grid.footprints.regions import Region, regions_of
+from mcheck.simt.grid.footprints.regions import Extent, Region, find_ranges, join_ranges, regions_of, repeat_range
 from mcheck.simt.grid.footprints.space import Slopes, Space
 
 ANY = -1
@@ -53,6 +53,32 @@ class Form:
     """Whether all of the buffer may be touched."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AddedAccess:
+    """What was added to a footprint by one instruction."""
+
+    footprint: Footprint
+    form: Form
+    span: Span | None
+    starts: NDArray[np.int64]
+
+    def repeat(self, stride: int, count: int) -> None:
+        """Add it again ``stride`` bytes further on, ``count`` times."""
+        again = RepeatedBytes(self.starts[:, 0] + stride, stride, count)
+        self.footprint.repeated.setdefault(self.form, {}).setdefault(self.span, []).append(again)
+
+
+@records.dataclass(frozen=True, slots=True, eq=False)
+class RepeatedBytes:
+    """Accesses that begin at each of the ``starts``, and as many again ``stride`` behind them, ``count`` times in all:
+    those of the rounds of a loop.
+    """
+
+    starts: NDArray[np.int64]
+    stride: int
+    count: int
+
+
 @dataclass(slots=True)
 class Footprint:
     """The accesses of a class of clusters (``space``); ``outside`` are accesses that may leave their buffers in other
@@ -63,17 +89,30 @@ class Footprint:
     buffers: tuple[Instance, ...] = ()
     beginnings: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
     """By form and place in the code, where accesses begin: arrays with a row per access, a column per dimension."""
+    repeated: dict[Form, dict[Span | None, list[RepeatedBytes]]] = field(default_factory=dict)
+    """Further accesses of forms and places that are in ``beginnings``."""
     outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
     may_signal: bool = False
     """Whether the code may order accesses of different clusters, or let one make some because of what others do."""
+    latest: list[AddedAccess] | None = None
+    """What was added since it was taken last, where that is asked for."""
 
     def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
         """Add accesses by their beginnings."""
+        if self.latest is not None:
+            self.latest.append(AddedAccess(self, form, span, starts))
         found = self.beginnings.setdefault(form, {}).setdefault(span, [])
         found.append(starts)
         count = len(found)
         if count >= COMPACT and not count & count - 1 and sum(map(len, found[1:])) >= len(found[0]):
             found[:] = [distinct_rows(np.concatenate(found))]
+
+    def take_added(self) -> tuple[AddedAccess, ...]:
+        """What was added since the last call."""
+        found = tuple(self.latest or ())
+        if self.latest is not None:
+            self.latest.clear()
+        return found
 
     def all_beginnings(self, form: Form) -> NDArray[np.int64]:
         """The distinct beginnings of the accesses of a form."""
@@ -81,12 +120,30 @@ class Footprint:
 
     def regions(self, form: Form) -> tuple[Region, ...]:
         """The regions that the accesses of a form touch."""
-        return regions_of(self.all_beginnings(form), form.lengths, form.slopes)
+        repeated = [one for those in self.repeated.get(form, {}).values() for one in those]
+        return self._regions(form, self.all_beginnings(form), repeated)
 
     def places(self, form: Form) -> Iterator[tuple[Span | None, tuple[Region, ...]]]:
         """The same by place in the code."""
-        for span, found in self.beginnings[form].items():
-            yield span, regions_of(distinct_rows(np.concatenate(found)), form.lengths, form.slopes)
+        for span in self.beginnings[form]:
+            yield span, self.regions_at(form, span)
+
+    def regions_at(self, form: Form, span: Span | None) -> tuple[Region, ...]:
+        """The regions that the accesses of a form at one place in the code touch."""
+        starts = distinct_rows(np.concatenate(self.beginnings[form][span]))
+        return self._regions(form, starts, self.repeated.get(form, {}).get(span, []))
+
+    def _regions(self, form: Form, starts: NDArray[np.int64], repeated: list[RepeatedBytes]) -> tuple[Region, ...]:
+        if not repeated:
+            return regions_of(starts, form.lengths, form.slopes)
+        (length,), (slopes,) = form.lengths, form.slopes
+        ranges = find_ranges(starts[:, 0], length)
+        by_rounds: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
+        for one in repeated:
+            by_rounds.setdefault((one.stride, one.count), []).append(one.starts)
+        for (stride, count), found in by_rounds.items():
+            ranges += [repeat_range(one, stride, count) for one in find_ranges(np.concatenate(found), length)]
+        return tuple(Region((Extent(low, size, steps, slopes),)) for low, size, steps in join_ranges(ranges))
 
     def is_clipped(self, form: Form) -> bool:
         """Whether a box is partly outside of its tensor in the executed cluster, so that overlaps there are not

@@ -8,7 +8,8 @@ both access a byte of global memory and one of them has to be ordered with the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
+from functools import partial
 from itertools import combinations
 from math import prod
 
@@ -23,13 +24,14 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module, Statement
 from mcheck.simt.distinct import distinct, distinct_rows
 from mcheck.simt.grid.footprints.footprint import ANY, Footprint, Form
-from mcheck.simt.grid.footprints.regions import Extent, Ranges, enumerate_ranges, regions_of
+from mcheck.simt.grid.footprints.regions import Extent, Ranges, enumerate_ranges
 from mcheck.simt.grid.footprints.space import AXES, Space
 from mcheck.simt.grid.footprints.watched_execution import GridWatch, cluster_space
 from mcheck.simt.grid.launches.launch_accesses import MAX_CLUSTERS, box_extents, class_symbols
 from mcheck.simt.parametric.affine import Slopes
-from mcheck.simt.trace_extraction import follow_paths
+from mcheck.simt.trace_extraction import PathRules, follow_paths
 
+ROUNDS_LEFT_OUT = PathRules(leaves_rounds_out=True, footprints_alone=True)
 MAX_CLASSES = 12
 """Maximum number of classes."""
 MAX_EACH = 160
@@ -128,7 +130,8 @@ def follow_each(module: Module, launch: Launch, limit: Limit) -> GridClasses:
     for number in range(min(total, MAX_EACH)):
         x, y, z = (a * b for a, b in zip(found.coordinates(number), launch.cluster, strict=True))
         one = replace(launch, first=(x, y, z))
-        ways = list(follow_paths(module, one, limit, lambda one=one: SingleWatch(_own_space(one))))  # type: ignore[misc]
+        watch_one = partial(SingleWatch, _own_space(one))
+        ways = list(follow_paths(module, one, limit, watch_one, rules=ROUNDS_LEFT_OUT))
         if len(ways) != 1 or any(c.recorded.order_gaps or c.recorded.gaps or c.chosen_spans for _, c, _ in ways):
             found.lost = "control depends on data"
             return found
@@ -166,7 +169,9 @@ class ExactWatch(GridWatch):
 def _follow_class(
     module: Module, launch: Launch, limit: Limit, found: GridClasses, left: NDArray[np.bool_], watch: type[GridWatch]
 ) -> None:
-    followed = follow_paths(module, launch, limit, lambda: watch(cluster_space(launch)), first_lane_leads=True)
+    followed = follow_paths(
+        module, launch, limit, lambda: watch(cluster_space(launch)), rules=ROUNDS_LEFT_OUT, first_lane_leads=True
+    )
     ways = [(cluster, seen) for _, cluster, seen in followed]
     spaces = [seen.space for _, seen in ways]
     if len(ways) != 1 or any(
@@ -201,12 +206,12 @@ def accesses_of(
     """The accesses of a form at known places, in clusters with these symbols and numbers."""
     sizes = {i.base: i.object.size for i in footprint.buffers}
     for span, starts in footprint.beginnings[form].items():
-        rows = distinct_rows(np.concatenate(starts))
         if form.shape:
+            rows = distinct_rows(np.concatenate(starts))
             extents = tuple(box_extents(form, rows, space, sizes[form.buffer])[0])
         else:
-            regions = regions_of(rows - form.buffer, form.lengths, form.slopes)
-            extents = tuple(r.dimensions[0] for r in regions)
+            found = (r.dimensions[0] for r in footprint.regions_at(form, span))
+            extents = tuple(replace(e, low=e.low - form.buffer) for e in found)
         size = None if form.shape else sizes.get(form.buffer)
         if extents:
             yield ClassAccess(form, span, extents, symbols, numbers, size)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,8 @@ MAX_DEPTH = 4
 
 Steps = tuple[tuple[int, int], ...]
 """Strides, each with its count."""
+Range = tuple[int, int, Steps]
+"""A strided range: where it begins, the length of one range, and the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,79 @@ def find_ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, 
             break
         items = fewer
     return items
+
+
+def repeat_range(given: Range, stride: int, count: int) -> Range:
+    """A strided range together with ``count - 1`` copies of it, each ``stride`` behind the one before."""
+    low, length, steps = given
+    low += min(stride, 0) * (count - 1)
+    return low, *_simplified(length, (*steps, (abs(stride), count)))
+
+
+def _simplified(length: int, steps: Steps) -> tuple[int, Steps]:
+    """The same ranges by fewer steps: those that leave no bytes out make the ranges longer, and one that goes on where
+    another one ends makes that one longer. The order of steps makes no difference.
+    """
+    left: list[tuple[int, int]] = []
+    for stride, count in sorted(steps):
+        if stride <= length:
+            length += stride * (count - 1)
+        elif count > 1 and left and left[-1][0] * left[-1][1] == stride:
+            left[-1] = left[-1][0], left[-1][1] * count
+        elif count > 1:
+            left.append((stride, count))
+    return length, tuple(left)
+
+
+def join_ranges(given: Iterable[Range]) -> list[Range]:
+    """The same bytes by fewer strided ranges: those that adjoin or overlap become one."""
+    items = sorted({(low, *_simplified(length, steps)) for low, length, steps in given})
+    before = -1
+    while before != len(items):
+        before = len(items)
+        items = _join_each(items, _joined_lengths, key=lambda x: x[2])
+        for depth in range(max((len(steps) for _, _, steps in items), default=0)):
+            items = _join_each(items, partial(_joined_counts, depth), key=partial(_without_step, depth))
+    return items
+
+
+def _join_each(
+    items: list[Range], join: Callable[[Range, Range], Range | None], key: Callable[[Range], Any]
+) -> list[Range]:
+    """Join neighbours among the ranges that have a key in common."""
+    out: list[Range] = []
+    for _, same in groupby(sorted(items, key=lambda x: (key(x), x)), key=key):
+        first, *others = same
+        for other in others:
+            both = join(first, other)
+            if both is None:
+                out.append(first)
+            first = other if both is None else both
+        out.append(first)
+    return sorted((low, *_simplified(length, steps)) for low, length, steps in out)
+
+
+def _joined_lengths(a: Range, b: Range) -> Range | None:
+    """Two ranges of the same steps, as one if the second begins in the first, or where that ends."""
+    return (a[0], max(a[1], b[0] - a[0] + b[1]), a[2]) if b[0] <= a[0] + a[1] else None
+
+
+def _without_step(depth: int, given: Range) -> tuple[int, int, Steps]:
+    """What ranges that differ in the count of one step have in common."""
+    _, length, steps = given
+    return length, steps[depth][0] if depth < len(steps) else 0, (*steps[:depth], *steps[depth + 1 :])
+
+
+def _joined_counts(depth: int, a: Range, b: Range) -> Range | None:
+    """Two ranges that differ in the count of one step, as one if the second is further ranges of the first."""
+    if depth >= len(a[2]):
+        return None
+    stride, count = a[2][depth]
+    number, rest = divmod(b[0] - a[0], stride)
+    if rest or number > count:
+        return None
+    steps = (*a[2][:depth], (stride, max(count, number + b[2][depth][1])), *a[2][depth + 1 :])
+    return a[0], a[1], steps
 
 
 def _find_progressions(items: list[tuple[int, int, Steps]]) -> list[tuple[int, int, Steps]]:

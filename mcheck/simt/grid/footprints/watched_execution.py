@@ -7,10 +7,12 @@ where such a thing depends on the coordinates, the class of this cluster gets a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.records import dataclass
@@ -39,6 +41,8 @@ from mcheck.simt.parametric.affine import Value, select_rule
 BeforeStep = Callable[[Cluster, Indices], None]
 """What is done before an instruction, for the lanes that execute it."""
 
+Forms = list[dict[int, NDArray[Any]]]
+"""By kind of form and register, that of some lanes."""
 IDLE = (PREFETCHES - {Kind.BULK_PREFETCH}) | GRID_DEPENDENCIES | {
     Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY,
 }  # fmt: skip
@@ -68,6 +72,8 @@ def grid_watch(launch: Launch) -> GridWatch | None:
 class GridWatch(AccessRecorder):
     """The watch on one execution."""
 
+    repeats_rounds: ClassVar[bool] = True
+    """Whether the footprint may get the accesses of rounds of a loop that are not executed."""
     tainted: frozenset[int] = field(default_factory=frozenset)
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
@@ -177,6 +183,46 @@ class GridWatch(AccessRecorder):
         """Whether an operand of some lanes may be another one in other clusters."""
         value, when = self.value(unit, operand, fetch, lanes)
         return not value.invariant.all() or bool((when != ALWAYS).any())
+
+    # --- rounds of loops --------------------------------------------------------------------------------------------
+
+    def is_even(self, unit: Unit, statement: ptx.Statement, even: frozenset[str], mask: Mask) -> bool:
+        """Whether all that the next execution of an instruction requires of the coordinates is affine in its operands:
+        it is one of those computations, or an access that no cluster omits, at an address that is followed.
+        """
+        guard = None if statement.guard is None else unit.frame + statement.guard.register.index
+        if guard is not None and statement.kind is not Kind.BRANCH and self.may_differ((guard,)):
+            return False
+        rows = [row for row in (unit.frame + r.index for r in statement.uses) if row != guard]
+        if any(row in self.when and self.when[row][mask].any() for row in rows):
+            return False
+        if not statement.only_computes:
+            return not any(row in self.bad and self.bad[row][mask].any() for row in rows)
+        if not self.may_differ(rows) and COORDINATES.isdisjoint(special_registers(statement)):
+            return True
+        return statement.opcode.name in even and statement.opcode.mode != "hi"
+
+    def forms_of(self, lanes: Indices) -> Forms:
+        """The forms of all registers that have one, in these lanes."""
+        return [
+            {row: part[..., lanes].copy() for row, part in table.items()}
+            for table in (self.slopes, self.bad, self.when)
+        ]
+
+    def keeps_forms(self, before: Forms, rows: Iterable[int], lanes: Indices) -> bool:
+        """Whether these registers have the forms that they had ``before``."""
+        for row in rows:
+            tables: list[dict[int, Any]] = [self.slopes, self.bad, self.when]
+            for old, table in zip(before, tables, strict=True):
+                was, now = old.get(row), table[row][..., lanes] if row in table else None
+                if was is None or now is None:
+                    if (was is not None and was.any()) or (now is not None and now.any()):
+                        return False
+                elif (was != now).any():
+                    return False
+            if self.named is not None and row in self.bad and self.bad[row][lanes].any():
+                return False  # its class name is another one in each round
+        return True
 
     # --- computations ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,7 @@ class LaunchWatch(GridWatch):
     are numbers and every address is known.
     """
 
+    repeats_rounds: ClassVar[bool] = False
     alone: bool = False
     releases: Releases | None = None
     footprints: dict[Placement, Footprint] = field(default_factory=dict)
