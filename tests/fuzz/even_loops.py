@@ -256,7 +256,7 @@ def left_out(text: str, given: Given) -> int:
 
 def answers(text: str, given: Given) -> list[tuple[object, ...]]:
     """The answers with the shortcut and without."""
-    found = []
+    found: list[tuple[object, ...]] = []
     for shortcut in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             short_loops(patch)

@@ -333,7 +333,7 @@ LONG = (
   .reg .b32 %r<2>;
   mov.u32 %r1, 0;
 L:
-  add.u32 %r1, %r1, 1;
+  mad.lo.u32 %r1, %r1, 5, 1;
   setp.ne.u32 %p1, %r1, 0;
   @%p1 bra L;
   ret;

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import low_mask
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import low_mask, type_bits
 from mcheck.frontend.ptx.memory_layout import GAP
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance
 from mcheck.ir.type_sizes import type_size
@@ -337,6 +338,8 @@ class _Round:
 
 def _is_simple(k: Compiler, unit: Unit, statement: ptx.Statement) -> bool:
     """Whether rounds with this instruction may be left out."""
+    if find_fault(statement) is not None:
+        return False
     rows = k.register_rows(unit, (*statement.uses, *statement.defs))
     if not k.in_flight.isdisjoint(rows):
         return False
@@ -350,7 +353,7 @@ def _is_simple(k: Compiler, unit: Unit, statement: ptx.Statement) -> bool:
     if kind not in (Kind.LOAD, Kind.STORE) or opcode.is_strong or opcode.has("volatile"):
         return False
     spaces = ("global", GENERIC, "param", "const") if kind is Kind.LOAD else ("global", GENERIC)
-    return opcode.space in spaces and type_size(opcode.type) <= 8
+    return opcode.space in spaces and 0 < type_bits(opcode.type) <= 64
 
 
 def _is_special(c: Cluster) -> bool:
