@@ -27,11 +27,12 @@ of another lane, which is known at the end (``kept_apart``); if some may, the pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 
 Indices = NDArray[np.int64]
 

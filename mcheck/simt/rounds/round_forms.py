@@ -7,11 +7,12 @@ periods are rounds. A register whose value is not known, or does not grow evenly
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import lane_function, low_mask, type_bits

@@ -8,7 +8,7 @@ both access a byte of global memory and one of them has to be ordered with the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from itertools import combinations
 from math import prod
