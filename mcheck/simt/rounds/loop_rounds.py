@@ -107,8 +107,8 @@ class LoopRounds:
 
     compiler: Compiler
     watch: GridWatch | None
-    simple: dict[int, tuple[Unit, ptx.Statement]] = field(init=False)
-    objects: Sequence[Instance] = field(init=False)
+    simple: dict[int, tuple[Unit, ptx.Statement]] | None = None
+    objects: Sequence[Instance] = ()
     bases: Indices = field(init=False)
     widths: Indices = field(init=False)
     attempts: dict[int, _Attempts] = field(default_factory=dict)
@@ -116,7 +116,8 @@ class LoopRounds:
     left_out: int = 0
     """Rounds of lanes that were not executed."""
 
-    def __post_init__(self) -> None:
+    def _prepare(self) -> dict[int, tuple[Unit, ptx.Statement]]:
+        """What all attempts need, computed at the first one."""
         k = self.compiler
         found = list(statements(k))
         waits = any(s.kind in GRID_DEPENDENCIES for _, s, _ in found)
@@ -128,10 +129,11 @@ class LoopRounds:
         ]  # fmt: skip
         self.bases = np.array([i.base for i in self.objects], np.int64)
         self.widths = register_widths(k)
+        return self.simple
 
     def visit(self, c: Cluster, mask: Mask, head: int, back: int) -> None:
         """Lanes have come back to the ``head`` of a loop, from a branch at ``back``: leave out what can be."""
-        if self.is_busy or head not in self.simple:
+        if self.is_busy:
             return
         attempts = self.attempts.setdefault(head, _Attempts(FIRST_VISITS, FIRST_VISITS))
         attempts.visits += 1
@@ -148,7 +150,8 @@ class LoopRounds:
         attempts.due = attempts.visits + attempts.wait
 
     def _attempt(self, c: Cluster, mask: Mask, head: int, back: int) -> bool:
-        if not all(at in self.simple for at in range(head, back + 1)) or _is_special(c):
+        simple = self._prepare() if self.simple is None else self.simple
+        if not all(at in simple for at in range(head, back + 1)) or _is_special(c):
             return False
         lanes = np.flatnonzero(mask)
         first = c.lanes.values[:, lanes]
@@ -263,6 +266,7 @@ class _Round:
         if self.stopped:
             return
         try:
+            assert self.loops.simple is not None
             self._follow(*self.loops.simple[at], mask)
         except _Stopped:
             self.stopped = True
