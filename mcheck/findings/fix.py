@@ -189,14 +189,17 @@ class BeforeIssue:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A barrier, or a release and an acquire, on the way to a statement, if that is known, behind the wait ``after`` in
-    ``thread``. ``tensor``: of tensor memory.
+    """A ``barrier``, or a release and an acquire, on the way to a statement, if that is known, behind the wait
+    ``after`` in ``thread``. ``tensor``: of tensor memory. ``everyone``: all threads of the CTA come to that wait, so
+    that the barrier may stand right behind it.
     """
 
     to: Site | None = None
     after: Site | None = None
     thread: str = ""
     tensor: bool = False
+    barrier: Code = A_BARRIER
+    everyone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +342,8 @@ def insertions(fixes: Iterable[Fix]) -> tuple[Insert, ...]:
 def _insertion(step: Step) -> Insert | None:
     if isinstance(step, Publish) and step.fence:
         return Insert(codes=(step.fence,), points=(Point(step.init, after=True),))
+    if isinstance(step, HandOver) and step.everyone and step.after is not None:
+        return Insert(codes=("bar.sync 0",), points=(Point(step.after, after=True),))
     return step if isinstance(step, Insert) and step.points else None
 
 

@@ -156,7 +156,7 @@ def _step(step: Step) -> Phrase:
             return say("order {} before the issue of the operation at {}: {}{}", step.first, step.issue, way, over)
         case HandOver(after=Site() as waited, to=Site() as second, tensor=False):
             other = "or a release that is acquired"
-            return say("put {} between the wait at {} and {}, {}", A_BARRIER, waited, second, other)
+            return say("put {} between the wait at {} and {}, {}", step.barrier, waited, second, other)
         case HandOver():
             after = say("after the wait at {} in {}, ", step.after, step.thread) if step.after is not None else ()
             to = say(" to {}: {}", step.to, _TENSOR_HAND_OVER if step.tensor else _HAND_OVER) if step.to else ()

@@ -113,7 +113,7 @@ def causes(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 def reads_before_first_fill(finding: Finding) -> bool:
     """Whether the fix is to wait for the copy that fills what is read before, perhaps by the right parity, or at a
-    barrier before the read.
+    barrier before the read, to which what a wait completes is handed over.
     """
     steps = [step for fix in finding.fixes for step in fix.steps]
     if any(isinstance(step, Await) and step.first for step in steps):
@@ -121,9 +121,10 @@ def reads_before_first_fill(finding: Finding) -> bool:
     if finding.code != "RACE003" or [a.access for a in finding.accesses] != ["read", "write"]:
         return False
     read = finding.accesses[0].span
+    to = {(s.to.line, s.to.column) for s in steps if isinstance(s, HandOver) and s.to is not None}
     ahead = {(p.site.line, p.site.column) for s in steps if _is_barrier(s) for p in s.points if not p.after}
     corrected = any(isinstance(step, Change) and step.what is Property.PARITY for step in steps)
-    return corrected or (read is not None and (read.line, read.column) in ahead)
+    return corrected or (read is not None and (read.line, read.column) in ahead | to)
 
 
 def overwritten_while_read(finding: Finding) -> bool:

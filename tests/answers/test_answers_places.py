@@ -140,7 +140,7 @@ P@cta 0, warp 0..2, lane 0 {{
         (
             "bar.sync 0; cp.async.wait_group 1;",
             "cp.async.wait_group 0; bar.sync 0;",
-            "Execute cp.async.wait_group 1 before line 8",
+            "Put a barrier between the wait at line 8 and line 9, or a release that is acquired. Or execute",
         ),
     ],
 )

@@ -77,7 +77,7 @@ BROKEN = {
         FULL + MEET,
         ONE_WAITS,
         "RACE003",
-        "Wait for the phase of the mbarrier that line 16 signals before line 23",
+        "Put bar.sync 1, 64 between the wait at line 22 and line 23",
     ),
     "a lane frees the slot for its warp": (
         "    bar.warp.sync 0xffffffff;\n",

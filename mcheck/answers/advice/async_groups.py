@@ -132,33 +132,6 @@ def find_group_wait(g: ExecutionGraph) -> Op | None:
     return None
 
 
-def find_wait_before_own_access(g: ExecutionGraph, number: int, over: int) -> Op | None:
-    """The wait for a group that the issuing thread executes before it makes the later access for the ``number``-th time
-    itself: where another thread does so too early, no wait is missing, but what hands the bytes over. ``None`` if there
-    is none, or the code has branches, or the wait has only to come before the release at the position ``over``: no
-    other wait stands before that, for what it hands over, and no group is committed between the two.
-    """
-    old, code = g.old, g.agents[g.old.agent].code
-    start, family = g.steps[old.position].pc + 1, family_of(old.op)
-    released = g.steps[over].pc
-    handed = any(isinstance(other, WaitGroup) and other.family == family for other in code[start:released])
-    own = [k for k, other in enumerate(code) if other.span == g.new.op.span]
-    if len(own) < number or any(isinstance(other, ops.Branch) for other in code[: own[number - 1]]):
-        return None
-    for k in range(start, own[number - 1]):
-        wait = code[k]
-        if not isinstance(wait, WaitGroup) or wait.family != family or wait.guard is not None:
-            continue
-        later = count_closed_groups(code[start:k], old.op)
-        behind = code[released + 1 : k]
-        if not handed and not any(isinstance(other, Commit) and other.family == family for other in behind):
-            continue
-        enough = isinstance(wait.pending, Const) and later is not None and later >= wait.pending.value
-        if enough and not (wait.read and old.is_modification):
-            return wait
-    return None
-
-
 def explain_late_wait(g: ExecutionGraph, released: int) -> Note | None:
     """That the issuing thread's next wait for the group comes after it has released the bytes, at ``released``."""
     family, issued = family_of(g.old.op), g.steps[g.old.position].pc

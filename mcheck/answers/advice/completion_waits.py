@@ -6,9 +6,9 @@ from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import (
     WAITS_FOR_MOVES,
     explain_late_wait,
+    family_of,
     find_commit,
     find_group_wait,
-    find_wait_before_own_access,
     find_weak_wait,
     has_waited,
     pending_groups_note,
@@ -22,6 +22,7 @@ from mcheck.answers.advice.completion_signals import (
     suggest_next_stage,
 )
 from mcheck.answers.advice.graph import ExecutionGraph, Step, site_of
+from mcheck.answers.advice.hand_overs import WaitBeforeRead, find_wait_before_read, hand_over
 from mcheck.answers.advice.memory_orders import change_of
 from mcheck.answers.advice.proxy_fences import is_release, is_tensormap_fence, suggest_tensormap_fences
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
@@ -45,6 +46,7 @@ from mcheck.findings.fix import (
 )
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.ir.ops import Commit, WaitGroup
 
 
 def suggest_completion_wait(g: ExecutionGraph) -> Fix:
@@ -102,6 +104,8 @@ def suggest_completion_wait(g: ExecutionGraph) -> Fix:
         return _suggest_group_wait(g, wait)
     if classify_stage_read(g) is ReadPhase.NEXT:
         return Fix((BeforeIssue(second, issue, fence=old.proxy != new.proxy),))
+    if (elsewhere := find_wait_before_read(g, old, new)) is not None:
+        return hand_over(g, elsewhere, new, Instead((replace(wait, before=second),)))
     fix = Fix((replace(wait, before=second, or_other=not wait.far),))
     signal = signalling_operation(g, old)
     if signal is not None and (stay := suggest_next_stage(g, new, signal)):
@@ -148,11 +152,13 @@ def suggest_wait_for_first_fill(g: ExecutionGraph) -> Fix | None:
     """The wait that an access lacks if the copy behind it is the first to fill its bytes, and signals an mbarrier:
     whatever a read is meant to see, it is not what was there before. A write may be meant to come before the copy,
     unless the thread that issues the copy executes it only behind that. ``None`` if something else filled the bytes.
+    Of a copy in a group it is the hand-over, if its thread waits.
     """
     old, new = g.old, g.new
     signal = signalling_operation(g, new)
+    waited = find_wait_before_read(g, new, old) if new.write else None
     if not new.write or signal is None:
-        return None
+        return None if waited is None else hand_over(g, waited, old, None)
     if old.write and not _is_executed_after_issue(g):
         return None
     if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
@@ -160,6 +166,8 @@ def suggest_wait_for_first_fill(g: ExecutionGraph) -> Fix | None:
     first, second, bar = site_of(old.op), site_of(new.op), ops.mbarrier_of(signal)
     nobody = isinstance(bar, Const) and is_unheard(g, bar.value)
     wait = Await(signal=site_of(signal), before=first, or_other=True, first=not old.write, nobody=nobody)
+    if waited is not None:
+        return hand_over(g, waited, old, Instead((replace(wait, or_other=False),)))
     return Fix((wait,), instead=None if old.write else _or_before(first, second, fence=old.proxy != new.proxy))
 
 
@@ -186,22 +194,37 @@ def _suggest_group_wait(g: ExecutionGraph, wait: Insert) -> Fix:
     if commit := suggest_commit(g):
         return commit
     instead = _or_before(second, issue) if met is ReadPhase.EITHER else None
-    over = _last_release_known(g)
-    waited = None
-    if over is not None:
-        number = g.executions(g.new.agent, g.new.op, g.new.step) + 1
-        waited = find_wait_before_own_access(g, number, over)
+    over, waited = _last_release_known(g), find_wait_before_read(g, old, g.new)
     if waited is None and over is not None and not has_waited(g, over):
         released = g.steps[over]
         wait = replace(wait_of_group(g, over) or wait, weak=find_weak_wait(g, released.step, released.op))
         fix = Fix((_placed(wait, site_of(released.op), Given(Condition.HANDS_OVER)),), instead=instead)
         return fix.noted(pending_groups_note(wait.leaves), explain_late_wait(g, released.pc))
-    waited = waited or find_group_wait(g)
-    if waited is not None and (part := suggest_announcement(g)):
+    completed = waited.op if waited is not None else find_group_wait(g)
+    if completed is not None and (part := suggest_announcement(g)):
         return part
     if waited is not None:
-        return Fix((HandOver(second, site_of(waited), g.name(old.agent)),), instead=instead)
+        return hand_over(g, waited, g.new, instead or _or_before_release(g, waited, over))
+    if completed is not None:
+        return Fix((HandOver(second, site_of(completed), g.name(old.agent)),), instead=instead)
     return Fix((replace(wait, thread=g.name(old.agent)), HandOver(second)), instead=instead)
+
+
+def _or_before_release(g: ExecutionGraph, waited: WaitBeforeRead, over: int | None) -> Instead | None:
+    """To wait before a release that is there, if the two may have changed places: the release stands before the wait,
+    with no other wait before it, for what it hands over, and no group is committed between the two.
+    """
+    if over is None or waited.agent != g.old.agent or (released := g.steps[over].pc) > waited.pc:
+        return None
+    code, family = g.agents[waited.agent].code, family_of(g.old.op)
+    before = code[g.steps[g.old.position].pc + 1 : released]
+    if any(isinstance(op, WaitGroup) and op.family == family for op in before):
+        return None
+    if any(isinstance(op, Commit) and op.family == family for op in code[released + 1 : waited.pc]):
+        return None
+    wait = wait_of_group(g, over)
+    released_by = site_of(g.steps[over].op)
+    return None if wait is None else Instead((_placed(wait, released_by, Given(Condition.HANDS_OVER)),))
 
 
 def _suggest_acquire(g: ExecutionGraph) -> Fix | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mcheck.answers.advice.announcements import suggest_announcement
 from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_wgmma
 from mcheck.answers.advice.completion_waits import (
@@ -33,7 +35,7 @@ from mcheck.answers.advice.scope_mismatch import (
 from mcheck.answers.advice.single_tests import suggest_repeated_test
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import suggest_wait_for_arrival
-from mcheck.base.phrase import CLUSTER_BARRIER, GRID_BARRIER, Phrase, Site, join, say
+from mcheck.base.phrase import A_BARRIER, CLUSTER_BARRIER, GRID_BARRIER, Phrase, Site, join, say
 from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
@@ -91,19 +93,37 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
 
 
 def _where_all_come_by(g: ExecutionGraph, fix: Fix) -> Fix:
-    """The fix; of a barrier beside a statement in a branch, which other threads of the CTA do not come to, that it has
-    to stand outside of that (9.7.13.1). The roles of a sketch have no statement in common.
+    """The fix; of a barrier beside a statement in a branch, which other threads of the CTA do not come to, or of those
+    that a named barrier counts, that it has to stand outside of that (9.7.13.1). The roles of a sketch have no
+    statement in common.
     """
     if fix.also or not g.share_cta(g.old.agent, g.new.agent):
         return fix
-    codes = {id(a.code): a.code for a in g.agents if g.share_cta(a.index, g.new.agent)}
-    reached = [{site_of(op) for op in code} for code in codes.values()]
-    ends = (site for step in fix.steps for site in _ends_of_barrier(step))
+    ends = [site for step in fix.steps for site in _ends_of_barrier(step)]
+    named = any(isinstance(step, HandOver) and step.barrier != A_BARRIER for step in fix.steps)
+    met = [a for a in g.agents if g.share_cta(a.index, g.new.agent)]
+    reached = [sites for sites in _sites_of_warps(g, met) if not named or site_of(g.new.op) in sites]
     inside = next((site for site in ends if not all(site in every for every in reached)), None)
     if inside is None or not set.intersection(*reached):
         return fix
-    place = say("a barrier has to stand outside of the branch around {}, where all threads come by", inside)
+    who = "they all" if named else "all threads"
+    place = say("a barrier has to stand outside of the branch around {}, where {} come by", inside, who)
     return replace(fix, also=place)
+
+
+def _sites_of_warps(g: ExecutionGraph, agents: Sequence[GraphAgent]) -> list[set[Site]]:
+    """What each agent comes to: its code, and what is aligned in that of the other lanes of its warp, since all lanes
+    execute it. An ``ldmatrix`` takes the addresses of some of them alone (9.7.15.5.15).
+    """
+    codes = {id(a.code): a.code for a in agents}
+    own = {key: {site_of(op) for op in code} for key, code in codes.items()}
+    common = {key: {site_of(op) for op in code if ".aligned" in op.text} for key, code in codes.items()}
+    warps: dict[tuple[int, int], set[int]] = {}
+    for a in agents:
+        warps.setdefault(g.place(a.index).own_warp, set()).add(id(a.code))
+    whole = {warp: set.union(*(common[key] for key in keys)) for warp, keys in warps.items()}
+    alike = {(id(a.code), g.place(a.index).own_warp) for a in agents}
+    return [own[key] | whole[warp] for key, warp in alike]
 
 
 def _ends_of_barrier(step: FixStep) -> tuple[Site, ...]:
@@ -124,7 +144,8 @@ def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> Fix:
     fix = _suggest_fix(g, code)
     if code in NEEDS_FENCE:
         fix = fix.noted(explain_idle_proxy_fences(g), explain_wait_without_fence(g))
-    if code == "RACE003" and classify_stage_read(g) is not ReadPhase.NEXT:
+    waited = any(isinstance(step, HandOver) and step.after is not None for step in fix.steps)
+    if code == "RACE003" and not waited and classify_stage_read(g) is not ReadPhase.NEXT:
         fix = fix.noted(explain_insufficient_wait(g))
     apart = g.old.agent != g.new.agent and not g.old.asynchronous
     if code in UNORDERED and apart and not _lacks_only_wgmma_fence(g):

@@ -156,10 +156,11 @@ def test_a_wait_that_covers_is_not_blamed() -> None:
     assert "leaves" not in told
 
 
-def test_a_wait_behind_the_hand_over_is_told_to_come_too_late() -> None:
+def test_behind_a_wait_that_follows_the_barrier_another_barrier_does_as_well_as_an_earlier_wait() -> None:
     """Not that another thread executes it, who executes the same statement."""
     told = missing(WARPS.replace("FIRST", "bar.sync 0;").replace("SECOND", "cp.async.wait_group 0;"))
-    assert "before line 6, which hands the bytes over. The wait at line 7 comes after that." in told
+    assert "Put a barrier between the wait at line 7 and line 8" in told
+    assert "Or execute cp.async.wait_group 0 before line 6, which hands the bytes over." in told
     assert "groups belong" not in told
 
 

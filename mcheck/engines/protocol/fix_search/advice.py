@@ -18,7 +18,7 @@ from mcheck.engines.protocol.operations.deadlocks import has_missed_phase, is_cu
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.engines.protocol.state.trace import TraceEntry
-from mcheck.findings.fix import Fixes, Repeat, all_steps
+from mcheck.findings.fix import Fixes, HandOver, Repeat, all_steps
 
 MAX_STEPS = 6_000
 """Length of an execution from which on no fix is tried."""
@@ -46,8 +46,8 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
 
 
 def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> Fixes:
-    """Return the fixes of a problem, if one of those tried fixes it; none otherwise. Of a count that could not be tried
-    it says what speaks for it.
+    """Return the fixes of a problem, if one of those tried fixes it; none otherwise, nor where all threads come to a
+    wait behind which a barrier is known to be missing. Of a count that could not be tried it says what speaks for it.
     """
     too_long = len(m.trace) > MAX_STEPS
     if problem.code in MISCOUNTED:
@@ -59,6 +59,8 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> Fixes:
         return ()
     if problem.code.startswith("DEAD"):
         return _find_deadlock_fix(m, is_fix)
+    if any(isinstance(step, HandOver) and step.everyone for fix in problem.fixes for step in fix.steps):
+        return ()
     ends = trials.find_access_steps(m, problem)
     if ends is None or any(isinstance(step, Repeat) for step in all_steps(is_fix.finding.fixes)):
         return ()
