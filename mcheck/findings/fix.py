@@ -114,7 +114,8 @@ class Property(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """``what`` of the instructions at ``sites`` becomes ``new`` instead of ``old``. ``subject`` is what they are, or
-    whose; ``spelled`` how they are written then; ``stages`` the number of objects that are alike.
+    whose; ``spelled`` how they are written then; ``stages`` the number of objects that are alike. Without ``new`` it
+    changes from round to round. ``before``: of a wait, the access that comes too early behind it.
     """
 
     what: Property
@@ -124,6 +125,7 @@ class Change:
     subject: Phrase = ()
     spelled: tuple[str, ...] = ()
     stages: int = 1
+    before: Site | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,10 @@ def _change(step: Change) -> Phrase:
             )
         case Property.BYTES:
             return say("expect {} bytes {} instead of {}", step.new, lines, step.old)
+        case Property.PARITY if not step.new:
+            return say(
+                "flip the parity of the wait for {} {} after each round of the ring (`phase ^= 1`)", step.subject, lines
+            )
         case Property.PARITY:
             return say("wait for parity {} instead of {} of {} {}", step.new, step.old, step.subject, lines)
         case Property.BARRIER:

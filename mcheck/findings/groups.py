@@ -123,8 +123,8 @@ def reads_before_first_fill(finding: Finding) -> bool:
     read = finding.accesses[0].span
     to = {(s.to.line, s.to.column) for s in steps if isinstance(s, HandOver) and s.to is not None}
     ahead = {(p.site.line, p.site.column) for s in steps if _is_barrier(s) for p in s.points if not p.after}
-    corrected = any(isinstance(step, Change) and step.what is Property.PARITY for step in steps)
-    return corrected or (read is not None and (read.line, read.column) in ahead | to)
+    late = {(s.before.line, s.before.column) for s in steps if isinstance(s, Change) and s.before is not None}
+    return read is not None and (read.line, read.column) in ahead | to | late
 
 
 def overwritten_while_read(finding: Finding) -> bool:

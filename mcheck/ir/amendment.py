@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import accumulate
 
 from mcheck.base.errors import Span
@@ -29,20 +30,29 @@ class Replacement:
     span: Span
 
 
-Amendment = Insertion | Replacement
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """Replacement of the code of every thread by the result of ``change``, which replaces operations one by one."""
+
+    change: Callable[[tuple[Op, ...]], tuple[Op, ...]]
+
+
+Amendment = Insertion | Replacement | Rewriting
 
 
 def apply_amendments(program: Program, amendments: Sequence[Amendment]) -> Program:
     """The program with all of these edits; parametric loops keep the iterations of this instance."""
     if not amendments:
         return program
-    edited = _edit_operations(program, amendments)
+    edited = _edit_operations(program, [a for a in amendments if not isinstance(a, Rewriting)])
+    rewritings = [a for a in amendments if isinstance(a, Rewriting)]
     made: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[tuple[Op, ...], dict[str, int]]] = {}
     threads = []
     for thread in program.threads:
         key = id(thread.code), tuple(thread.labels.items())
         if key not in made:
-            made[key] = _edit_code(thread.code, thread.labels, edited)
+            new, labels = _edit_code(thread.code, thread.labels, edited)
+            made[key] = reduce(lambda code, each: each.change(code), rewritings, new), labels
         code, labels = made[key]
         threads.append(replace(thread, code=code, labels=labels, iterations=None, rounds={}))
     return replace(
@@ -60,9 +70,9 @@ class _Edited:
     after: tuple[Op, ...]
 
 
-def _edit_operations(program: Program, amendments: Sequence[Amendment]) -> dict[int, _Edited]:
+def _edit_operations(program: Program, amendments: Sequence[Insertion | Replacement]) -> dict[int, _Edited]:
     """The edited operations by their identity: threads that share an operation share the edited one."""
-    at: dict[Span, list[Amendment]] = {}
+    at: dict[Span, list[Insertion | Replacement]] = {}
     for amendment in amendments:
         at.setdefault(amendment.span, []).append(amendment)
     lines = {(span.path, span.line) for span in at}
@@ -76,7 +86,7 @@ def _edit_operations(program: Program, amendments: Sequence[Amendment]) -> dict[
     return edited
 
 
-def _edit(op: Op, amendments: Sequence[Amendment]) -> _Edited:
+def _edit(op: Op, amendments: Sequence[Insertion | Replacement]) -> _Edited:
     changed = op
     for change in (a.change for a in amendments if isinstance(a, Replacement)):
         changed = replace(changed, inner=change(changed.inner)) if isinstance(changed, Await) else change(changed)

@@ -134,3 +134,62 @@ def test_a_wait_for_the_second_phase_is_no_early_one() -> None:
     found = races(right.replace(ANNOUNCED, "mbarrier.arrive.shared::cta.b64 _, [full];"))
     assert found
     assert not any("before the first one" in f.message for f in found)
+
+
+RING = """PTX ring
+{ .global .align 16 .b8 src[96]; .shared .align 16 .u32 buf[2][4]; .shared .b64 full[2]; .shared .b64 empty[2]; }
+producer@cta 0, warp 0, lane 0 {
+  for s in 0..2 {
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], COUNT;
+  }
+  bar.sync 0;
+  for k in 0..6 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%2]], FREED;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%2]], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf[k%2]], [src + 16*k], 16, [full[k%2]];
+  }
+}
+consumer@cta 0, warp 1, lane 0..4 {
+  bar.sync 0;
+  for k in 0..6 {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%2]], FILLED;
+    ld.shared.u32 r0, [buf[k%2] + 4*%laneid];
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [empty[k%2]];
+  }
+}
+"""
+
+
+def whole_ring(freed: str = "((k/2)%2)^1", filled: str = "(k/2)%2", count: int = 4) -> str:
+    return RING.replace("FREED", freed).replace("FILLED", filled).replace("COUNT", str(count))
+
+
+def leading(text: str) -> Finding:
+    found = races(text)
+    (bug,) = causes(group_findings(found))
+    return found[bug.members[0]]
+
+
+def test_the_ring_is_proved() -> None:
+    case = Case("ring.litmus", text=whole_ring())
+    assert check_case(case, Settings(engine="protocol"), Options()).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (whole_ring(freed="1"), "Flip the parity of the wait for empty[0]@0 at line 10 after each round of the ring"),
+        (whole_ring(filled="0"), "Flip the parity of the wait for full[0]@0 at line 18 after each round of the ring"),
+    ],
+)
+def test_a_parity_that_never_flips_is_named_at_its_wait(text: str, says: str) -> None:
+    """Also where the race is between another lane, which the others overtake, and the copy."""
+    assert leading(text).missing.startswith(says)
+
+
+def test_a_race_that_too_many_arrivals_lead_to_says_so() -> None:
+    lead = leading(whole_ring(count=1))
+    assert "4 threads arrive on empty[0]@0, which counts 1" in lead.message
+    assert lead.missing.startswith("Initialise empty[0]@0 at line 6 with count 4 instead of 1")

@@ -13,10 +13,11 @@ from mcheck.ir.expr import Const
 
 @dataclass(frozen=True, slots=True)
 class EarlyWait:
-    """A wait at ``site`` for the phase of ``bar`` before the first one."""
+    """A wait at ``site``, before an access, for the phase of ``bar`` before the first one."""
 
     bar: Thing
     site: Site
+    before: Site
 
     @property
     def lack(self) -> Phrase:
@@ -26,7 +27,9 @@ class EarlyWait:
     @property
     def fix(self) -> Fix:
         """Parity 0."""
-        change = Change(what=Property.PARITY, sites=(self.site,), new="0", old="1", subject=(self.bar,))
+        change = Change(
+            what=Property.PARITY, sites=(self.site,), new="0", old="1", subject=(self.bar,), before=self.before
+        )
         why = "while the first phase is not over, a wait for parity 1 returns at once"
         label = "returns at once: parity 1 is that of the phase before the first one"
         return Fix((change,), why=(why,)).noted(IdleWait(self.site, (label,)))
@@ -54,7 +57,7 @@ def find_early_wait(g: ExecutionGraph) -> EarlyWait | None:
     unknown = unknown and any(_is_first_and_unknown(s, access) for s in copy.signals)
     if not unknown and not _is_of_first_phase(g, copy, access, bar):
         return None
-    return EarlyWait(g.thing_at(bar), site_of(waits[0]))
+    return EarlyWait(g.thing_at(bar), site_of(waits[0]), site_of(access.op))
 
 
 def _is_of_first_phase(g: ExecutionGraph, copy: GraphAccess, access: GraphAccess, bar: int) -> bool:

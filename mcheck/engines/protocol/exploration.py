@@ -20,14 +20,14 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Span, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
-from mcheck.base.records import dataclass, replace
+from mcheck.base.records import dataclass
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import commuting_arrivals, determined_waits, gc_control
 from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, is_joint_arrival, partition_lanes
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.slicing import Watched
-from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock, with_cycle
+from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock, with_fixes
 from mcheck.engines.protocol.execution.checkpoints import Checkpoints
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
@@ -413,7 +413,7 @@ class Search:
                 found = self.findings[key] = build_finding(machine, problem, self.profile)
                 self.work_at_last_finding = self.executions, self.steps
                 if self.suggests_fixes and not self.brief and (fixes := self._find_fixes(machine, problem, found)):
-                    found = self.findings[key] = replace(found, fixes=with_cycle(fixes, problem))
+                    found = self.findings[key] = with_fixes(found, fixes, problem)
                 if is_counted_error(found, self.excused):
                     self.errors.append(found)
                     if self.executions and len(self.errors) <= MOST_TOLD:

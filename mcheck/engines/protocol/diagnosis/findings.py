@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mcheck.answers.step_text import step_of
+from mcheck.base.phrase import Lack, say
+from mcheck.base.records import replace
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.diagnosis.unknown_waits import explain_unknown_waits
 from mcheck.engines.protocol.execution.machine import Machine
@@ -12,7 +14,7 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.findings import catalogue
 from mcheck.findings.finding import CompiledLine, Finding
-from mcheck.findings.fix import Fixes
+from mcheck.findings.fix import Change, Fixes, Property
 from mcheck.findings.trace import Step, StepPart, Trace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
@@ -51,6 +53,17 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         waits=problem.waits,
         gap=tuple(map(CompiledLine, problem.gap)),
     )
+
+
+def with_fixes(found: Finding, fixes: Fixes, problem: Problem) -> Finding:
+    """The finding with fixes that were tried; a race that a wrong count leads to says which one."""
+    wrong = [s for fix in fixes for s in fix.steps if isinstance(s, Change) and s.what is Property.COUNT]
+    said = found.said
+    if wrong and found.kind == "race" and not any(isinstance(part, Lack) for part in said):
+        several = "threads arrive" if wrong[0].new != "1" else "thread arrives"
+        clause = say("{} {} on {}, which counts {}", wrong[0].new, several, wrong[0].subject, wrong[0].old)
+        said = (*said, ": ", Lack(clause))
+    return replace(found, fixes=with_cycle(fixes, problem), said=said)
 
 
 def with_cycle(fixes: Fixes, problem: Problem) -> Fixes:

@@ -10,6 +10,7 @@ from mcheck.engines.protocol.fix_search import (
     lock_cycles,
     mbarrier_fixes,
     overwritten_values,
+    parity_fixes,
     tensor_memory_waits,
     trials,
 )
@@ -18,7 +19,7 @@ from mcheck.engines.protocol.operations.deadlocks import has_missed_phase, is_cu
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.engines.protocol.state.trace import TraceEntry
-from mcheck.findings.fix import Fixes, HandOver, Repeat, all_steps
+from mcheck.findings.fix import Change, Fixes, HandOver, Property, Repeat, all_steps
 
 MAX_STEPS = 6_000
 """Length of an execution from which on no fix is tried."""
@@ -68,7 +69,10 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> Fixes:
     found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), ())
     if found or not ways:
         return found
-    return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.initialisation is not None], is_fix)
+    if any(isinstance(step, Change) and step.what is Property.PARITY for fix in problem.fixes for step in fix.steps):
+        return ()
+    bars = [b for b in m.mbarriers.values() if b.initialisation is not None]
+    return mbarrier_fixes.suggest_count(m, bars, is_fix) or parity_fixes.suggest_alternation(m, is_fix)
 
 
 def _place(m: Machine, bar: Mbarrier) -> tuple[str, int]:
