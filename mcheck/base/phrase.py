@@ -43,7 +43,9 @@ class Stage:
 class Thing:
     """An object: its name ``full[0]``, the rank of its CTA if each CTA has one, and ``part``, the bytes that are meant.
 
-    Of a module ``place`` is where it is if it is named by what it does, ``memory@1 + 0x80``; ``stage``: of its ring.
+    Of a module ``place`` is where it is, ``full@1 + 0x8``, if its variable has mbarriers only, ``stage`` that of its
+    ring. An mbarrier in a variable that holds other things has no name of its own, and is called by its ``role``, which
+    is ``full`` or ``empty``, and by the place.
     """
 
     name: str
@@ -51,17 +53,23 @@ class Thing:
     part: str = ""
     place: str = ""
     stage: Stage | None = None
+    role: str = ""
 
     @property
     def ring(self) -> str:
-        """The name without the number of a stage."""
-        return self.name.partition("[")[0]
+        """What the stages of a ring have in common: the role, or the name without the number."""
+        return self.role or self.name.partition("[")[0]
+
+    @property
+    def called(self) -> str:
+        """What comes before the name of an object that is called by its role."""
+        return f"the {self.role} mbarrier at " if self.role and not self.place else ""
 
     def __str__(self) -> str:
         if self.place:
             return f"{self.name} ({self.place}{f', {self.stage}' if self.stage is not None else ''})"
         stage = f" ({self.stage})" if self.stage is not None else ""
-        return f"{self.name}{f'@{self.cta}' if self.cta is not None else ''}{self.part}{stage}"
+        return f"{self.called}{self.name}{f'@{self.cta}' if self.cta is not None else ''}{self.part}{stage}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
-from mcheck.base.phrase import Part, Site, Sites, plain, sites
+from mcheck.base.phrase import Part, Site, Sites, Thing, plain, sites
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.fix import (
@@ -297,6 +297,8 @@ def _alike(finding: Finding, part: Part) -> object:
     """A part of a fix without the stage that it is about."""
     if isinstance(part, Sites):
         return tuple(place_of_line(finding, site.line) for site in part.sites)
+    if isinstance(part, Thing) and part.stage is not None:
+        return part.ring, part.stage.count
     return _STAGE.sub("", plain((part,)))
 
 

@@ -44,7 +44,7 @@ def describe_deadlock(finding: Finding) -> Phrase:
 
 def _short(thing: Thing) -> Thing:
     """An object without its CTA and its address."""
-    return Thing(thing.name, part=thing.part)
+    return Thing(thing.name, part=thing.part, role="" if thing.place else thing.role)
 
 
 def barrier_states(finding: Finding) -> str:
@@ -72,7 +72,7 @@ def _goal(goal: Goal) -> tuple[Phrase, str, Thing | None]:
             bytes_ = f" and {goal.received} of {goal.announced} bytes" if goal.announced or goal.received else ""
             came = f"{goal.expected - goal.pending} of {goal.expected} arrivals{bytes_}"
             which = f"phase {goal.meant} of " if goal.meant is not None else ""
-            state = f"`{bar.name}`{bar.part} is in phase {goal.now}, has {came}"
+            state = f"{bar.called}`{bar.name}`{bar.part} is in phase {goal.now}, has {came}"
             return say("waits for {}{}", which, bar), state, bar
         case OfBarrier():
             state = f"barrier {goal.number} has {goal.arrived} of {goal.count} threads"

@@ -67,7 +67,7 @@ def thing_name(thing: Thing) -> str:
     if thing.name.startswith("0x"):
         return thing.name
     of = f" of CTA {thing.cta}" if thing.cta and not thing.place else ""
-    return f"`{thing.name}`{thing.part}{of}"
+    return f"{thing.called}`{thing.name}`{thing.part}{of}"
 
 
 def object_name(access: Access) -> str:
@@ -198,5 +198,5 @@ def label(finding: Finding, k: int) -> str:
 def _barrier_name(finding: Finding, access: Access) -> str:
     """An mbarrier by the name that the message gives it; that of the object it is in has no more to say."""
     place = access.object + (f" + {access.bytes[0]:#x}" if access.bytes[0] else "")
-    named = next((t for t in things(finding.said) if place == (t.place or str(replace(t, stage=None)))), None)
+    named = next((t for t in things(finding.said) if place == (t.place or str(replace(t, stage=None, role="")))), None)
     return thing_name(named) if named is not None else object_name(access)

@@ -309,8 +309,14 @@ def test_figures_are_those_of_the_page_about_hopper() -> None:
 @pytest.mark.parametrize(
     ("label", "fix"),
     [
-        ("cuda/ring_bulk empty-counts-half", "Initialise `empty[0]` at line 27 with count 128 instead of 64"),
-        ("cuda/ring_bulk empty-counts-more", "Initialise `empty[0]` at line 27 with count 128 instead of 129"),
+        (
+            "cuda/ring_bulk empty-counts-half",
+            "Initialise the empty mbarrier at `memory` + 0x2020 at line 27 with count 128 instead of 64",
+        ),
+        (
+            "cuda/ring_bulk empty-counts-more",
+            "Initialise the empty mbarrier at `memory` + 0x2020 at line 27 with count 128 instead of 129",
+        ),
         (
             "tilelang/product_sm80 no-barrier-after-the-wait",
             "Put a barrier (`__syncthreads()`) between the wait at line 372 and line",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mcheck.base.errors import Span
+from mcheck.base.phrase import plain
 from mcheck.ir.memory import SHARED_BASE, Cta, Instance, MemObject, MemoryMap
 from mcheck.ptx import check
+from mcheck.report.deadlocks import describe_deadlock
 from mcheck.simt.traces.address_names import KernelTerms
 from mcheck.simt.traces.mbarrier_roles import Use, find_stages, index_roles
 from tests.simt.rings import LAUNCH, ring
@@ -81,7 +83,9 @@ def test_mbarriers_have_the_names_of_their_variables() -> None:
     assert "of released[1] (released@0 + 0x8, stage 1 of 3), which is in phase 0" in finding.message
 
 
-def test_mbarriers_beside_others_in_one_variable_have_names_by_their_use() -> None:
+def test_mbarriers_beside_others_in_one_variable_are_called_by_their_use_and_place() -> None:
+    """A name as the source has them would be looked for there in vain."""
     text = ring(1).replace("[full+0], 1", "[full+0], 2").replace("full[1]", "full[2]")
     (finding,) = check(text.replace("full", "storage"), FEW).findings
-    assert "of full (storage@0), which is in phase 0" in finding.message
+    assert "of the full mbarrier at storage@0, which is in phase 0" in finding.message
+    assert "waits for phase 0 of the full mbarrier at storage" in plain(describe_deadlock(finding))

@@ -1,4 +1,6 @@
-"""Names of addresses in terms of the kernel, for findings: ``full[2] (smem@0 + 0x50, stage 2 of 4)``."""
+"""Names of addresses in terms of the kernel, for findings: ``ready[2] (ready@0 + 0x10, stage 2 of 4)`` or, where its
+variable holds other things, ``the full mbarrier at smem@0 + 0x50 (stage 2 of 4)``.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ class KernelTerms:
             return None
         place, bar = _place(instance, address), _bar(instance, address)
         if bar not in self._names:
-            return replace(place, stage=self._stages.get(bar))
-        return Thing(self._names[bar], place.cta, place=str(place), stage=self._stages.get(bar))
+            return replace(place, stage=self._stages.get(bar), role=self._roles.get(bar, ""))
+        role = self._roles.get(bar, "") if bar[0] in self._mixed else ""
+        return Thing(self._names[bar], place.cta, place=str(place), stage=self._stages.get(bar), role=role)
 
     def slot(self, op: Op) -> Stage | None:
         """The stage of a ring that a copy fills, from the mbarrier on which it completes, if there is a ring."""
@@ -56,26 +59,25 @@ class KernelTerms:
 
     @cached_property
     def _names(self) -> dict[Bar, str]:
-        """The mbarriers by the names of their variables or, if a variable holds other things too, by their roles; but
-        not those without a role, nor those of a role that several rings have, whose names in the source nothing tells.
-        """
+        """The mbarriers by the names of their variables, where these hold nothing else."""
         held = Counter(name for name, _ in self._uses)
-        kinds = {(name, use.role) for (name, _), use in self._uses.items()}
-        mixed = {name for name, number in Counter(name for name, _ in kinds).items() if number > 1}
-        whole = {
-            i.object.name
-            for i in self._memory.instances
-            if i.object.name not in mixed and i.object.size == held[i.object.name] * MBARRIER_BYTES
-        }
+        sizes = {i.object.name: i.object.size for i in self._memory.instances}
+        whole = {name for name, number in held.items() if sizes[name] == number * MBARRIER_BYTES}
+        found = index_roles({bar: bar[0] for bar in self._uses if bar[0] in whole})
+        return {bar: f"{name}[{k}]" if held[name] > 1 else name for bar, (name, k) in found.items()}
+
+    @cached_property
+    def _mixed(self) -> set[str]:
+        """The variables that hold mbarriers of several roles."""
+        kinds = Counter(name for name, _ in {(name, use.role) for (name, _), use in self._uses.items()})
+        return {name for name, number in kinds.items() if number > 1}
+
+    @cached_property
+    def _roles(self) -> dict[Bar, str]:
+        """The roles of the mbarriers, but not one that several rings have: it does not tell which is meant."""
         rings = Counter(self._uses[bars[0]].role for bars in find_rings(self._uses))
-        names = {
-            bar: bar[0] if bar[0] in whole else use.role
-            for bar, use in self._uses.items()
-            if bar[0] in whole or (use.role != OTHER and rings[use.role] == 1)
-        }
-        counts = Counter(names.values())
-        found = index_roles(names)
-        return {bar: f"{name}[{k}]" if counts[name] > 1 else name for bar, (name, k) in found.items()}
+        roles = ((bar, use.role) for bar, use in self._uses.items())
+        return {bar: role for bar, role in roles if role != OTHER and rings[role] == 1}
 
     @cached_property
     def _stages(self) -> dict[Bar, Stage]:
