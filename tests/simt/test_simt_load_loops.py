@@ -73,7 +73,7 @@ def ask(module: Module, launch: Launch) -> Answer:
 def loops(text: str) -> list[int]:
     """The number of loops that each thread is followed with."""
     module, launch = given(text)
-    (way,) = extract_traces(module, replace(launch, together=(2, 1, 1)), load_loops=True)
+    (way,) = extract_traces(module, replace(launch, together=(2, 1, 1)), whole_grid=True)
     return [sum(isinstance(op, ops.Label) and op.name.startswith(HEAD) for op in t.code) for t in way.program.threads]
 
 
