@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from mcheck.simt.grid.footprints.regions import Range, join_ranges, repeat_range
+from mcheck.simt.grid.footprints.footprint import ANY, READ, SOMEWHERE, Footprint, Form
+from mcheck.simt.grid.footprints.regions import Range, Region, join_ranges, repeat_range
+from mcheck.simt.grid.footprints.space import Space
 
 
 def bytes_of(items: list[Range]) -> set[int]:
@@ -49,3 +51,11 @@ def test_rounds_adjoin_those_before_them() -> None:
     assert join_ranges([(0, 176, ((4096, 32),)), repeat_range((176, 16, ((4096, 32),)), 16, 9)]) == [
         (0, 320, ((4096, 32),))
     ]
+
+
+def test_an_access_that_may_touch_all_of_its_buffer_has_one_region_without_dimensions() -> None:
+    form = Form(buffer=ANY, kind=READ, whole=True)
+    footprint = Footprint(Space(low=(0,), high=(3,), first=(0,)))
+    footprint.add(form, None, SOMEWHERE)
+    footprint.add(form, None, SOMEWHERE)
+    assert footprint.regions(form) == (Region(()),)

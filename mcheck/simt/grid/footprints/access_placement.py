@@ -15,7 +15,7 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS, NEVER, Conditions
-from mcheck.simt.grid.footprints.footprint import ANY, Footprint, Form
+from mcheck.simt.grid.footprints.footprint import ANY, SOMEWHERE, Footprint, Form
 from mcheck.simt.grid.footprints.space import Slopes, trim_slopes
 from mcheck.simt.grid.footprints.state import CoordinateState, Indices
 from mcheck.simt.instructions.access_operands import to_generic
@@ -68,7 +68,7 @@ class AccessPlacement(CoordinateState):
 
     def _record_unplaced(self, statement: ptx.Statement, kind: str) -> None:
         form = Form(buffer=ANY, kind=kind, sure=False, whole=True)
-        self.footprint.add(form, statement.span, np.zeros((1, 1), np.int64))
+        self.footprint.add(form, statement.span, SOMEWHERE)
 
     def _buffer(self, address: int) -> int | None:
         found = int(np.searchsorted(self.bases, address, side="right")) - 1

@@ -20,6 +20,8 @@ from mcheck.simt.distinct import distinct_rows
 from mcheck.simt.grid.footprints.regions import Extent, Region, find_ranges, join_ranges, regions_of, repeat_range
 from mcheck.simt.grid.footprints.space import Slopes, Space
 
+SOMEWHERE = np.zeros((1, 0), np.int64)
+"""The beginning of an access that may touch all of its buffer: it has no dimensions."""
 ANY = -1
 """The buffer of an access at an unknown place."""
 READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"

@@ -52,7 +52,7 @@ from mcheck.simt.grid.footprints.access_placement import (
 )
 from mcheck.simt.grid.footprints.affine_forms import ALWAYS
 from mcheck.simt.grid.footprints.class_names import are_merged_alike
-from mcheck.simt.grid.footprints.footprint import READ, REDUCE, UPDATE, WRITE, Form
+from mcheck.simt.grid.footprints.footprint import READ, REDUCE, SOMEWHERE, UPDATE, WRITE, Form
 from mcheck.simt.grid.footprints.state import Indices
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.instructions.wmma import matrix_lines
@@ -548,7 +548,7 @@ class AccessRecorder(AccessPlacement):
                 self.coordinates.stays_between(base, part.slopes, low, high)
         if op.mode != "tile" or spec.interleave_layout != "none" or len(parts) != spec.rank:
             form = Form(buffer=int(self.bases[tensor]), kind=kind, unit=unit, proxy="async", whole=True)
-            self.footprint.add(form, statement.span, np.zeros((1, 1), np.int64))
+            self.footprint.add(form, statement.span, SOMEWHERE)
             return
         starts = np.stack([base.astype(np.int64) for base, _ in numbers], axis=1)
         shape = (spec.global_address, spec.elemtype, spec.global_dim, spec.global_stride)
