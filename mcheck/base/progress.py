@@ -41,9 +41,15 @@ def begin() -> None:
     _STATE.known.clear()
 
 
-def send_notes(send: Callable[[str], None]) -> None:
-    """Send the notes of this process as text, now and then."""
+def send_notes(send: Callable[[str], None] | None) -> None:
+    """Send the notes of this process as text, now and then; with ``None`` no more."""
     _STATE.send = send
+
+
+def pass_on(text: str) -> None:
+    """Send what another process has noted, as a note of this one."""
+    if _STATE.send is not None:
+        _STATE.send(text)
 
 
 def note(level: Level, text: str) -> None:

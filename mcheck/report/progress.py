@@ -8,6 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from mcheck.base.progress import send_notes
 from mcheck.report.lines import Printer
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 DELAY = 0.5
 OFTEN, SELDOM = 0.2, 10.0
 """Seconds between two updates, on a terminal and in a file."""
+PATIENCE, LONG = 2.0, 20.0
+"""Seconds after which a single check first says how far it has come, on a terminal and in a file."""
 VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "ignored", "unknown", "error")
 """The counted verdicts, in order."""
 
@@ -47,6 +50,47 @@ class SearchProgress:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._shown = False
+
+
+class CheckProgress:
+    """Says how far the check of a single file has come, from a moment on when its user may wonder: in one line of a
+    terminal, or in lines of a file, each after twice the time of the one before.
+    """
+
+    def __init__(self, stream: TextIO, name: str, hint: str) -> None:
+        self._stream, self._name, self._hint = stream, name, hint
+        self._live = stream.isatty()
+        self._since = monotonic()
+        self._due = PATIENCE if self._live else LONG
+        self._shown = False
+
+    def __enter__(self) -> Self:
+        send_notes(self.update)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        send_notes(None)
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def update(self, text: str) -> None:
+        """Show how far the check has come, unless that was shown a moment ago."""
+        seconds = monotonic() - self._since
+        if seconds < self._due or not text:
+            return
+        self._due = seconds + OFTEN if self._live else 2 * self._due
+        said = f"{self._name}: after {seconds:.0f} s: {text}"
+        if self._live:
+            from shutil import get_terminal_size  # few checks take so long
+
+            width = get_terminal_size().columns - 1
+            self._stream.write(f"\r\x1b[K{said if len(said) <= width else said[: width - 1] + '…'}")
+            self._shown = True
+        else:
+            self._stream.write(f"{said}{self._hint}\n")
+            self._hint = ""
+        self._stream.flush()
 
 
 class Bar:

@@ -204,6 +204,7 @@ class _Pool(Generic[T]):
         data = receive(worker.answers)
         if data is not None and data[:1] == _NOTE:
             worker.note = data[1:].decode()
+            progress.pass_on(worker.note)
             return
         if data is not None:
             result = pickle.loads(data[1:])  # noqa: S301 - written by a process of our own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from mcheck.base.verdicts import Verdict
 from mcheck.tools.cli import baseline, launch, options, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from mcheck.checking.check.cuda_sources import PreparedFile
+    from mcheck.checking.run.case import Case
     from mcheck.checking.run.result import Result
     from mcheck.checking.run.summary import Summary
 
@@ -196,7 +199,8 @@ def command(
             else None
         )
         shown = printer if stream.isatty() and text is not None else None
-        with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
+        alone = _show_progress(cases, limited=timeout is not None) if not quiet else nullcontext()
+        with alone, Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
             answers = answer_cases(todo, settings, check_command(chosen), backend)
             for result in sources.restored_results(cases, prepared, answers, settings):
                 for message, span in result.warnings:
@@ -227,6 +231,16 @@ def command(
     if verbose or sys.stderr.isatty():
         click.echo(f"{counts.seconds:.2f} s", err=True)
     return 0 if written and counts.exit_status == 1 else counts.exit_status
+
+
+def _show_progress(cases: Sequence[Case], *, limited: bool) -> AbstractContextManager[object]:
+    """Says meanwhile how far the check of a single file has come; of several each result does."""
+    from mcheck.report.progress import CheckProgress
+
+    if len(cases) != 1:
+        return nullcontext()
+    hint = "" if limited else "; with --timeout SECONDS what was found by then is reported"
+    return CheckProgress(sys.stderr, cases[0].path, hint)
 
 
 def _document(form: str, model: str, profile: str, results: list[Result], counts: Summary) -> str:

@@ -26,7 +26,7 @@ from mcheck.report import finding as finding_report
 from mcheck.report.formats import github, json_, junit
 from mcheck.report.lines import Printer, plain
 from mcheck.report.output import wants_color
-from mcheck.report.progress import Bar
+from mcheck.report.progress import Bar, CheckProgress
 from mcheck.report.text import TextReport
 from tests.checking.modules.test_modules_filled_stages import HEAD, RING, launch
 
@@ -285,6 +285,32 @@ def test_the_bar_shows_up_only_when_it_takes_long(monkeypatch: pytest.MonkeyPatc
         bar.advance(RESULTS[1].verdict, ok=RESULTS[1].ok)
     assert "2/2" in stream.getvalue()
     assert "above the bar\n" in stream.getvalue()
+
+
+def test_a_long_check_of_one_file_says_how_far_it_has_come(mcheck: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(Path(__file__).parents[2] / "simt" / "corpus" / "cuda" / "barrier_tx.ptx")
+    assert "after" not in mcheck("check", path).err
+    monkeypatch.setattr("mcheck.report.progress.LONG", 0.0)
+    monkeypatch.setattr("mcheck.base.progress.EVERY", 0.0)
+    told = mcheck("check", path).err.splitlines()
+    assert re.fullmatch(r"\S+barrier_tx.ptx: after \d+ s: .*; with --timeout SECONDS what was found .*", told[0])
+    assert not any("--timeout" in line for line in told[1:])
+    in_a_process = mcheck("check", path, "--timeout", "60").err
+    assert re.search(r"barrier_tx.ptx: after \d+ s: ", in_a_process)
+    assert "SECONDS" not in in_a_process
+    assert "after" not in mcheck("check", path, "-q").err
+
+
+def test_on_a_terminal_that_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcheck.report.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("mcheck.report.progress.OFTEN", 0.0)
+    monkeypatch.setenv("COLUMNS", "24")
+    stream = Terminal()
+    with CheckProgress(stream, "k.ptx", "; a hint") as shown:
+        shown.update("")
+        shown.update("loop 1")
+        shown.update("a loop of many rounds")
+    assert stream.getvalue() == "\r\x1b[Kk.ptx: after 0 s: loop…\r\x1b[Kk.ptx: after 0 s: a lo…\r\x1b[K"
 
 
 def test_outcomes(mcheck: Callable, litmus: Callable) -> None:
