@@ -100,6 +100,54 @@ def test_what_every_order_leaves_is_followed(name: str) -> None:
     assert {verdict(writes, value) for value in values} == {"proved"}
 
 
+CLUSTER = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k()
+.reqntid 96, 1, 1
+{{
+  .reg .pred %p, %q, %late;
+  .reg .b32 %r<4>;
+  .shared .align 4 .b32 word;
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p, %r1, 0;
+  setp.eq.u32 %q, %r1, 32;
+  setp.ge.u32 %late, %r1, 64;
+  @%late bra LATE;
+  {first}
+  barrier.cluster.wait;
+  @%q st.relaxed.cluster.shared.u32 [word], 2;
+  bra READ;
+LATE:
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+READ:
+  bar.sync 0;
+  ld.shared.u32 %r2, [word];
+  setp.eq.u32 %p, %r2, {value};
+  @%p bar.sync 1, 128;
+  ret;
+}}
+"""
+"""All threads wait forever at barrier 1 if the word holds ``value``."""
+FIRST = "@%p st.relaxed.cluster.shared.u32 [word], 1;"
+
+
+@pytest.mark.parametrize(
+    ("first", "is_ordered"),
+    [
+        (f"{FIRST} barrier.cluster.arrive;", True),
+        (f"{FIRST} barrier.cluster.arrive.release;", True),
+        (f"{FIRST} barrier.cluster.arrive.relaxed;", False),
+        (f"barrier.cluster.arrive; {FIRST}", False),
+    ],
+)
+def test_the_barrier_of_a_cluster_orders_what_an_arrival_releases(first: str, *, is_ordered: bool) -> None:
+    """What comes between an arrival and its wait, or before a relaxed one, may come last."""
+    found = check(CLUSTER.format(first=first, value=1), {"grid": 1, "block": 96, "params": {}})
+    assert (found.verdict == "proved") is is_ordered
+
+
 def test_a_store_of_128_bits_orders_no_word_beside_it() -> None:
     kernel = KERNEL.replace(".align 4 .b32 word;", ".align 16 .b8 row[32];\n  .reg .b128 %v;").replace(
         "[word]", "[row+16]"

@@ -543,7 +543,7 @@ class Cluster:
                 continue
             waiting = mine & (self.status == AT_CLUSTER_BARRIER)
             self.status[waiting] = RUNNABLE
-            self.strong_writes.add_barrier(waiting)
+            self.strong_writes.add_cluster_barrier(mine, waiting)
             self.standing |= mine & self.arrived & ~waiting
             self.arrived[mine] = False
 

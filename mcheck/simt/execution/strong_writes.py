@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mcheck.base.records import dataclass
 from mcheck.simt.execution.forced_values import AccessId
 from mcheck.simt.execution.lanes import Mask
@@ -21,6 +24,8 @@ COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
 MAX_BARRIERS = 64
 """How many of the latest barriers order two writes; an earlier one is forgotten."""
 
+Times = NDArray[np.int64]
+"""A time for each lane; zero for none."""
 What = tuple[str, int | str]
 """What is written: ``STORE`` and a value, or the operation of an atomic and its type. An unknown value, and an atomic
 that does not commute with others of its kind, is told apart by a negative number.
@@ -43,8 +48,12 @@ class StrongWrites:
     """Which of them have read a byte since it was written, as lane, time, and access."""
     disordered: set[int] = field(default_factory=set)
     """The bytes that hold what one of several orders leaves."""
-    barriers: deque[tuple[int, Mask]] = field(default_factory=lambda: deque(maxlen=MAX_BARRIERS))
-    """The latest barriers that were completed: when, and which lanes stood there."""
+    barriers: deque[tuple[Times, Mask]] = field(default_factory=lambda: deque(maxlen=MAX_BARRIERS))
+    """The latest barriers that were completed: when each lane had arrived, if that releases what it did before, and
+    which lanes waited for them all.
+    """
+    arrived: Times | None = None
+    """The same of lanes that have arrived at the barrier of their cluster."""
     now: int = 0
 
     def add_write(self, lane: int, address: int, size: int, what: What, *, completes_later: bool = False) -> None:
@@ -103,7 +112,22 @@ class StrongWrites:
         """Record a barrier at which lanes stood until it was complete."""
         if self.latest:
             self.now += 1
-            self.barriers.append((self.now, lanes))
+            self.barriers.append((np.where(lanes, self.now, 0), lanes))
+
+    def add_arrival(self, lanes: Mask) -> None:
+        """Record that lanes arrive at the barrier of their cluster, and release what they have done (9.7.13.3): not what
+        they do from there to their wait, and nothing where the arrival is relaxed.
+        """
+        if self.latest:
+            self.now += 1
+            self.arrived = np.zeros(len(lanes), np.int64) if self.arrived is None else self.arrived
+            self.arrived[lanes] = self.now
+
+    def add_cluster_barrier(self, lanes: Mask, waiting: Mask) -> None:
+        """Record that the barrier of a cluster of lanes is complete, for which some of them were waiting."""
+        if self.arrived is not None:
+            self.barriers.append((np.where(lanes, self.arrived, 0), waiting))
+            self.arrived[lanes] = 0
 
     def are_disordered(self, address: int, size: int) -> bool:
         """Whether a word holds what one of several orders of the threads leaves."""
@@ -117,7 +141,7 @@ class StrongWrites:
             other: time
             for other, time in accesses.items()
             if other < 0
-            or (other != lane and not any(at > time and lanes[other] and lanes[lane] for at, lanes in self.barriers))
+            or (other != lane and not any(waited[lane] and arrived[other] > time for arrived, waited in self.barriers))
         }
 
 

@@ -82,6 +82,8 @@ def _cluster_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         record(c, mask, {})
         if arrives:
             c.arrived |= mask
+            if op.sem != "relaxed":
+                c.strong_writes.add_arrival(mask)
             c.complete_cluster_barrier()
             return mask
         through = mask & c.standing
