@@ -148,6 +148,105 @@ def test_the_barrier_of_a_cluster_orders_what_an_arrival_releases(first: str, *,
     assert (found.verdict == "proved") is is_ordered
 
 
+UNFOLLOWED = """.version 8.7
+.target sm_90
+.address_size 64
+.global .align 16 .f32 word[4];
+.visible .entry k()
+.reqntid 64, 1, 1
+.reqnctapercluster 2, 1, 1
+{{
+  .reg .pred %p, %q;
+  .reg .b32 %r<8>;
+  .reg .f32 %f1;
+  .shared .align 4 .u32 said;
+  .shared .align 8 .b64 bar;
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p, %r1, 0;
+  setp.eq.u32 %q, %r1, 32;
+  mov.u32 %r2, 3;
+  mov.b32 %f1, %r2;
+  @%p st.shared.u32 [said], 0;
+  @%p mbarrier.init.shared.b64 [bar], 1;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  mov.u32 %r3, %cluster_ctarank;
+  xor.b32 %r3, %r3, 1;
+  mov.u32 %r4, said;
+  mapa.shared::cluster.u32 %r4, %r4, %r3;
+  mov.u32 %r5, bar;
+  mapa.shared::cluster.u32 %r5, %r5, %r3;
+  {writes}
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  {read}
+  setp.eq.u32 %p, %r6, {value};
+  @%p bar.sync 1, 96;
+  ret;
+}}
+"""
+"""All threads wait forever at barrier 1 if what is read is ``value``."""
+VECTOR = """setp.eq.and.u32 %p, %r3, 1, %p; setp.eq.and.u32 %q, %r3, 1, %q;
+  @%p red.relaxed.gpu.global.add.v2.f32 [word], {%f1, %f1};"""
+BESIDE = "@%q st.relaxed.gpu.global.u32 [word], 1;"
+REMOTE = """@%p mbarrier.arrive.expect_tx.shared.b64 _, [bar], 4;
+  @%p red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], %r2, [%r5];
+  @%q st.relaxed.cluster.shared.u32 [said], 2;
+WAIT:
+  mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p, [bar], 0;
+  @!%p bra WAIT;"""
+
+
+@pytest.mark.parametrize(
+    ("writes", "read", "other"),
+    [
+        (VECTOR + BESIDE, "ld.global.u32 %r6, [word];", 4),
+        (REMOTE, "ld.shared.u32 %r6, [said];", 5),
+    ],
+)
+def test_a_store_may_come_before_a_reduction_whose_value_is_not_followed(writes: str, read: str, other: int) -> None:
+    found = check(UNFOLLOWED.format(writes=writes, read=read, value=other), {"grid": 2, "params": {}})
+    assert (found.verdict, found.findings) == ("bounded", ())
+
+
+MULTIMEM = """.version 9.5
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 one, .param .u64 all)
+.reqntid 64, 1, 1
+{{
+  .reg .pred %p, %q;
+  .reg .b32 %r<8>;
+  .reg .b64 %a<3>;
+  ld.param.u64 %a1, [one];
+  ld.param.u64 %a2, [all];
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p, %r1, 0;
+  setp.eq.u32 %q, %r1, 32;
+  @%p multimem.st.relaxed.gpu.global.u32 [%a2], 1;
+  @%q multimem.{second} [%a2], 2;
+  fence.proxy.alias;
+  bar.sync 0;
+  ld.global.u32 %r2, [%a1];
+  setp.eq.u32 %p, %r2, 1;
+  @%p bar.sync 1, 96;
+  ret;
+}}
+"""
+COPIES = {
+    "one": {"bytes": 4, "init": {"hex": "00000000"}},
+    "other": {"bytes": 4, "gpu": 1, "init": {"hex": "00000000"}},
+    "all": {"multicast": ["one", "other"]},
+}
+
+
+@pytest.mark.parametrize("second", ["st.relaxed.gpu.global.u32", "red.relaxed.gpu.global.add.u32"])
+def test_strong_accesses_of_all_copies_come_in_any_order(second: str) -> None:
+    launch = {"entry": "k", "grid": 1, "params": {"one": {"buffer": "one"}, "all": {"buffer": "all"}}}
+    found = check(MULTIMEM.format(second=second), {"launches": [launch], "buffers": COPIES})
+    assert (found.verdict, found.findings) == ("bounded", ())
+
+
 def test_a_store_of_128_bits_orders_no_word_beside_it() -> None:
     kernel = KERNEL.replace(".align 4 .b32 word;", ".align 16 .b8 row[32];\n  .reg .b128 %v;").replace(
         "[word]", "[row+16]"

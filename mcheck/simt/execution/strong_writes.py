@@ -21,6 +21,8 @@ from mcheck.simt.execution.lanes import Mask
 STORE = "store"
 COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
 """Operations of which any two of one kind commute: what they leave does not depend on their order."""
+ASYNCHRONOUS = -1
+"""Stands for the lane of writes that nothing is ordered behind."""
 MAX_BARRIERS = 64
 """How many of the latest barriers order two writes; an earlier one is forgotten."""
 
@@ -39,7 +41,7 @@ class StrongWrites:
     """
 
     latest: dict[int, dict[What, dict[int, int]]] = field(default_factory=dict)
-    """By byte and what is written, when each lane, or each asynchronous operation, has written it last."""
+    """By byte and what is written, when each lane, or an asynchronous operation, has written it last."""
     settled: set[AccessId] = field(default_factory=set)
     """The strong loads that barriers order behind what they have read, and before what is written later: they return
     the same in every order.
@@ -61,7 +63,7 @@ class StrongWrites:
         nothing is known to be ordered behind that.
         """
         self.now += 1
-        writer = -self.now if completes_later else lane
+        writer = ASYNCHRONOUS if completes_later else lane
         for byte in range(address, address + size):  # unordered writes of other words that overlap race
             self._end_reads(byte, lane)
             self._add_to_byte(byte, lane, what, writer)
@@ -115,8 +117,8 @@ class StrongWrites:
             self.barriers.append((np.where(lanes, self.now, 0), lanes))
 
     def add_arrival(self, lanes: Mask) -> None:
-        """Record that lanes arrive at the barrier of their cluster, and release what they have done (9.7.13.3): not what
-        they do from there to their wait, and nothing where the arrival is relaxed.
+        """Record that lanes arrive at the barrier of their cluster and release what they have done (9.7.13.3): not what
+        they do from there to their wait. A relaxed arrival releases nothing.
         """
         if self.latest:
             self.now += 1
@@ -135,12 +137,12 @@ class StrongWrites:
 
     def _unordered(self, accesses: Mapping[int, int], lane: int) -> dict[int, int]:
         """Those of the accesses, by lane and time, that neither program order nor a barrier orders before what a lane
-        does now. Those by a negative number are of asynchronous operations.
+        does now. Nothing orders those of asynchronous operations.
         """
         return {
             other: time
             for other, time in accesses.items()
-            if other < 0
+            if other == ASYNCHRONOUS
             or (other != lane and not any(waited[lane] and arrived[other] > time for arrived, waited in self.barriers))
         }
 

@@ -23,6 +23,7 @@ from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.strong_writes import written_by_atomic
 from mcheck.simt.execution.waits.assumed_failures import FailedPoll
 from mcheck.simt.execution.waits.polling_loops import is_spin_loop
 from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, note_order, to_generic
@@ -349,11 +350,14 @@ def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
         lanes, found = record(c, mask, {})
         if not found:
             return None
-        if op.mbar is not None:
-            for j in range(len(lanes)):
-                c.store.forget(int(found["address"][0][j]), size)
-                c.tensor.record_stores(found["address"][0][j : j + 1], size)
-                c.apply_to_mbarrier(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
+        for j, lane in enumerate(lanes.tolist() if op.mbar is not None else ()):
+            address = int(found["address"][0][j])
+            c.store.forget(address, size)
+            if op.reduce is not None:
+                what = written_by_atomic(op.reduce, op.type, c.strong_writes.now)
+                c.strong_writes.add_write(lane, address, size, what, completes_later=True)
+            c.tensor.record_stores(found["address"][0][j : j + 1], size)
+            c.apply_to_mbarrier(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
         return mask
 
     return run

@@ -214,8 +214,10 @@ class _Atomic:
         if self.stores:
             self._update(c, lanes, address, sure, given, found, bound=bound)
             return
-        for at in address.tolist() if self.forgets else ():
+        for lane, at in zip(lanes.tolist(), address.tolist(), strict=True) if self.forgets else ():
             c.store.forget(at, self.size * self.elements)
+            what = written_by_atomic(self.op.op, self.op.type, c.strong_writes.now)
+            c.strong_writes.add_write(lane, at, self.size * self.elements, what)
         for row in self.rows:
             if row is not None:
                 self.lanes.quality[row][lanes] = taint.UNKNOWN_NAMELESS

@@ -25,6 +25,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask, Quality
 from mcheck.simt.execution.recorded_operations import decisive_operands, fill_operands
+from mcheck.simt.execution.strong_writes import STORE, written_by_atomic
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,
@@ -176,13 +177,17 @@ def change(
     for distance in mapping.distances:
         there = address + _word(distance)
         if not exact:
-            for j in range(len(lanes)):
-                c.store.forget(int(there[j]), max(size, 1) * _count(op))
+            whole = max(size, 1) * _count(op)
+            for lane, place in zip(lanes.tolist(), there.tolist(), strict=True):
+                c.store.forget(place, whole)
+                _note_write(c, op, lane, place, whole)
             if isinstance(op, ops.Atomic):
                 c.recorded.unknown_atomics.update(there.tolist())
             continue
         for j in range(len(lanes)):
             where, one, (value, quality) = there[j : j + 1], lanes[j : j + 1], data[0]
+            known = int(value[j]) if isinstance(op, ops.Store) else None
+            _note_write(c, op, int(lanes[j]), int(there[j]), size, known)
             if isinstance(op, ops.Store):
                 c.store.save(where, size, one, value[j : j + 1], quality[j : j + 1])
                 continue
@@ -192,6 +197,18 @@ def change(
             if state.any():
                 c.recorded.unknown_atomics.add(int(where[0]))
             c.store.save(where, size, one, np.array([new], np.uint64), state)
+
+
+def _note_write(
+    c: Cluster, op: ops.Store | ops.Atomic, lane: int, address: int, size: int, stored: int | None = None
+) -> None:  # fmt: skip
+    """Note what an access writes to one of the copies, if it is a strong one; ``stored`` is a known value."""
+    if op.sem == "weak":
+        c.strong_writes.add_weak([address], size)
+        return
+    told = (STORE, stored) if stored is not None else None
+    name = op.op if isinstance(op, ops.Atomic) else STORE
+    c.strong_writes.add_write(lane, address, size, told or written_by_atomic(name, op.type, c.strong_writes.now))
 
 
 def _count(op: ops.Store | ops.Atomic) -> int:
