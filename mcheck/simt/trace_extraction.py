@@ -254,7 +254,7 @@ class Runner:
             two_valued_locks=self.rules.two_valued_locks and attempts,
             load_loops=self.rules.load_loops,
             copied_values=self.rules.copied_values,
-            leaves_rounds_out=self.rules.leaves_rounds_out and (self.rules.footprints_alone or are_apart(c)),
+            leaves_rounds_out=self.rules.leaves_rounds_out and (self.rules.footprints_alone or self._may_leave_out(c)),
             footprints_alone=self.rules.footprints_alone,
         )
 
@@ -263,6 +263,13 @@ class Runner:
             return True
         first = {at: c.places.initial_value(at, lock.size) for at, lock in c.two_valued_locks.items()}
         return may_drop_failures(c.two_valued_locks, c.recorded.distinct_operations(), c.places.memory, first)
+
+    @staticmethod
+    def _may_leave_out(c: Cluster) -> bool:
+        """Whether the accesses that were left out of a path matter to no other lane, nor to other paths: these name
+        accesses whose values decide by their place in the code of a lane, which has to be the same on all of them.
+        """
+        return are_apart(c) and not (c.recorded.repeated_accesses and c.recorded.observations())
 
     def _hands_on_alone(self, c: Cluster) -> bool:
         """Whether nobody else touches the words that hand on what waits have read."""

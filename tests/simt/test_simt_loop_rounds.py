@@ -133,3 +133,66 @@ def test_random_loops_do_the_same(seed: int) -> None:
 def test_random_loops_have_the_same_answer(seed: int) -> None:
     one, other = answers(*random_kernel(Random(f"3 {seed}")))
     assert one == other
+
+
+def as_followed(text: str, given: dict[str, object]) -> tuple[object, ...]:
+    """The answer, which is that of the execution of all rounds."""
+    one, other = answers(text, given)
+    assert one == other
+    return one
+
+
+@pytest.mark.parametrize("element", [50, 51])
+def test_a_guard_that_alternates(element: int) -> None:
+    """In every other round a thread stores; one of them then stores into the row of the first one."""
+    access = "not.pred %p2, %p2; @%p2 st.global.f32 [%rd4], %f1;"
+    behind = f"setp.eq.u32 %p3, %r4, 5; @%p3 st.global.f32 [%rd2+{4 * element}], %f1;"
+    text = kernel((100, 4), access, behind).replace("mov.u32 %r6, 0;", "mov.u32 %r6, 0; setp.ne.u32 %p2, %r6, 0;")
+    assert as_followed(text, launch(100)) == (
+        ("finding", frozenset({"RACE001"})) if element == 50 else ("proved", frozenset())
+    )
+
+
+@pytest.mark.parametrize("changed", range(2, 8))
+def test_what_only_the_round_before_has_changed(changed: int) -> None:
+    """The bound of the loop is moved once; behind the loop all threads store if it has ended there."""
+    access = f"{STORE} setp.eq.u32 %p2, %r6, {changed}; @%p2 add.s32 %r8, %r8, 10;"
+    bound = "add.s32 %r6, %r6, 1; setp.ge.u32 %p3, %r6, %r8; @%p3 bra BEHIND;"
+    behind = "BEHIND: setp.eq.u32 %p3, %r6, 60; @%p3 st.global.f32 [%rd2], %f1;"
+    text = kernel((100, 4), access, behind).replace("mov.u32 %r6, 0;", "mov.u32 %r6, 0; mov.u32 %r8, 50;")
+    given = launch(100)
+    assert as_followed(text.replace("add.s32 %r6, %r6, 1;", bound), given) == ("finding", frozenset({"RACE001"}))
+
+
+def test_an_instruction_whose_lanes_access_two_buffers() -> None:
+    """Even threads store into their row of one buffer, odd ones into that of the thread before in the other one."""
+    access = "st.global.f32 [%rd3], %f1; st.global.f32 [%rd4], %f1;"
+    early = (
+        "and.b32 %r8, %r2, 1; setp.eq.u32 %p2, %r8, 0; add.s64 %rd5, %rd4, -120; selp.b64 %rd5, %rd3, %rd5, %p2;"
+        "st.global.f32 [%rd5], %f1; mov.u32 %r6, 0;"
+    )
+    text = kernel((60, 4), access).replace("mov.u32 %r6, 0;", early)
+    assert as_followed(text, launch(60)) == ("finding", frozenset({"RACE001"}))
+
+
+def test_places_that_no_number_is_large_enough_for() -> None:
+    access = "ld.global.f32 %f2, [%rd5]; add.s64 %rd5, %rd5, 0x200000000;"
+    text = kernel((0, 0), access).replace("mov.u32 %r6, 0;", "mov.u32 %r6, 0; mov.u64 %rd5, %rd1;")
+    given: dict[str, object] = {"grid": 1, "params": [{"buffer": 1 << 39}, {"buffer": 64}, 0x7FFFFFFF]}
+    assert "INTERNAL" not in str(check(text, given, timeout=0.5).reasons)
+
+
+@pytest.mark.parametrize("racing", [False, True])
+def test_values_of_other_threads_decide_behind_the_loop(racing: bool) -> None:
+    """Accesses whose values decide have the same name on every path."""
+    behind = (
+        "atom.relaxed.gpu.global.add.u32 %r7, [%rd1], 1; setp.eq.u32 %p2, %r7, 1;"
+        f"@%p2 ld.global.f32 %f2, [%rd2+{160 if racing else 4000}];"
+    )
+    text = kernel((60, 4), behind=behind).replace("ld.global.f32 %f2, [%rd3];", "").replace("64, 1, 1", "3, 1, 1")
+    given: dict[str, object] = {
+        "grid": 1,
+        "params": [{"buffer": 256, "init": {"hex": "00" * 256}}, {"buffer": 1 << 13}, 60],
+    }
+    wanted = ("finding", frozenset({"RACE001"})) if racing else ("proved", frozenset[str]())
+    assert as_followed(text, given) == wanted

@@ -29,6 +29,8 @@ from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.rounds.repeated_access import RepeatedAccess
 
 Indices = NDArray[np.int64]
+_Plain = tuple[int, list[tuple[int | None, int]]]
+"""The bytes that an access touches, and for each of its lanes the wanted object, if it is in one, and the place."""
 MOST_ENUMERATED = 1 << 22
 """So many accesses of an object are compared one by one."""
 
@@ -142,7 +144,7 @@ def _is_plain(op: Op) -> bool:
 
 def _plain_accesses(c: Cluster, memory: MemoryMap, wanted: set[int]) -> dict[int, list[_Ranges]] | None:
     """The plain accesses that were executed, by object, of the ``wanted`` ones."""
-    known: dict[int, tuple[int, int, list[int | None]] | None] = {}
+    known: dict[int, _Plain | None] = {}
     found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
     for lane, code in enumerate(c.recorded.code):
         for op in code:
@@ -151,9 +153,10 @@ def _plain_accesses(c: Cluster, memory: MemoryMap, wanted: set[int]) -> dict[int
             access = known[id(op)]
             if access is None:
                 continue
-            base, size, places = access
-            low = places[lane % WARP if len(places) > 1 else 0]
-            assert low is not None
+            size, places = access
+            base, low = places[lane % WARP if len(places) > 1 else 0]
+            if base is None:
+                continue
             lanes, lows = found.setdefault((base, size), ([], []))
             lanes.append(lane)
             lows.append(low)
@@ -163,15 +166,16 @@ def _plain_accesses(c: Cluster, memory: MemoryMap, wanted: set[int]) -> dict[int
     return out
 
 
-def _plain_access(op: Op, memory: MemoryMap, wanted: set[int]) -> tuple[int, int, list[int | None]] | None:
-    """The object that a plain access touches, if it is wanted, the bytes, and its places."""
+def _plain_access(op: Op, memory: MemoryMap, wanted: set[int]) -> _Plain | None:
+    """The bytes of a plain access that touches an object that is wanted, and its places."""
     if not _is_plain(op):
         return None
     assert isinstance(op, ops.Load | ops.Store)
-    places = places_of(op.address)
-    found = (memory.find(at) for at in dict.fromkeys(places) if at)
-    base = next((i.base for i in found if i is not None and i.base in wanted), None)
-    return None if base is None else (base, type_size(op.type) * op.scalar_count, places)
+    places: list[tuple[int | None, int]] = []
+    for at in places_of(op.address):
+        instance = memory.find(at) if at else None
+        places.append((instance.base if instance is not None and instance.base in wanted else None, at or 0))
+    return (type_size(op.type) * op.scalar_count, places) if any(base is not None for base, _ in places) else None
 
 
 def _are_of_one_lane(ranges: list[_Ranges]) -> bool:

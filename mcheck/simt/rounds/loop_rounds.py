@@ -22,6 +22,8 @@ rounds at both ends, hence by those between them (``_is_followed_by_watch``).
 
 The accesses that were left out are not in the program of the cluster. That is right where they conflict with no access
 of another lane, which is known at the end (``kept_apart``); if some may, the path is followed again, round by round.
+So it is where values that other threads write decide: the paths then name accesses by their place in the code of a lane
+(``mcheck.simt.branch_paths``), which how many rounds are left out must not change.
 """
 
 from __future__ import annotations
@@ -159,7 +161,8 @@ class LoopRounds:
             return False
         before, quality = c.lanes.values[:, lanes], c.lanes.quality[:, lanes]
         numbers = Numbers(MANY_ROUNDS, LEAST_ROUNDS, 0)
-        forms = RoundForms(self.compiler, numbers, lanes, steps_between(first, before, self.widths))
+        steps = steps_between(first, before, self.widths)
+        forms = RoundForms(self.compiler, numbers, lanes, steps, self.widths)
         round_ = _Round(self, c, forms)
         watched = None
         if self.watch is not None:
@@ -169,7 +172,7 @@ class LoopRounds:
             self.watch.footprint.latest = None
         if not returned or round_.stopped:
             return False
-        if numbers.most >= MANY_ROUNDS or not forms.goes_on(before, quality, self.widths):
+        if numbers.most >= MANY_ROUNDS or not forms.goes_on(before, quality):
             return False
         if self.watch and watched and not self.watch.keeps_forms(watched, forms.carried & forms.slopes.keys(), lanes):
             return False
@@ -227,7 +230,7 @@ class LoopRounds:
         """The access in the rounds that follow; ``None`` if it may be another one there."""
         statement, size = access.statement, access.size
         number = np.searchsorted(self.bases, access.starts, side="right") - 1
-        if (number < 0).any() or access.stride % size:
+        if (number < 0).any() or access.stride % size or abs(access.stride) * count >= SHARED_BASE:
             return None
         nc = statement.opcode.has("nc")
         out = RepeatedAccess(

@@ -30,13 +30,15 @@ SYMBOLS = 3
 @dataclass(slots=True)
 class RoundForms:
     """The forms of registers during one round. ``steps`` are how much each register grows in a round if all goes on as
-    in the round before, with a column for each of the ``lanes``, all of which execute the round together.
+    in the round before, with a column for each of the ``lanes``, all of which execute the round together; ``widths``
+    are the bits of each register.
     """
 
     compiler: Compiler
     numbers: Numbers
     lanes: Indices
     steps: NDArray[np.int64]
+    widths: Indices
     slopes: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     """By row, the slopes of registers that were written in this round."""
     bad: dict[int, Mask] = field(default_factory=dict)
@@ -64,11 +66,13 @@ class RoundForms:
         return Value(base, np.where(bad, 0, slopes), bad)
 
     def form(self, row: int) -> tuple[NDArray[np.int64], Mask]:
-        """The slopes of a register in all lanes, and where it is bad."""
+        """The slopes of a register in all lanes, and where it is bad, as a predicate that changes is."""
         if row in self.slopes:
-            return self.slopes[row], self.bad[row]
-        step = self.steps[row]
-        return step, np.abs(step) > MAX_SLOPE
+            slopes, bad = self.slopes[row], self.bad[row]
+        else:
+            slopes = self.steps[row]
+            bad = (slopes > MAX_SLOPE) | (slopes < -MAX_SLOPE)
+        return slopes, bad | (slopes != 0) if self.widths[row] == 1 else bad
 
     def note_read(self, row: int, mine: Mask) -> None:
         """Note that these lanes read a register."""
@@ -125,19 +129,20 @@ class RoundForms:
     def _is_needed(self, row: int) -> bool:
         return row in self.compiler.code.needed_rows
 
-    def goes_on(self, values: NDArray[np.uint64], quality: NDArray[np.uint8], widths: NDArray[np.int64]) -> bool:
-        """Whether the round has left the registers that the next one depends on as it found them, but for the steps.
-        ``values`` and ``quality`` are those of the registers of these lanes before the round.
+    def goes_on(self, values: NDArray[np.uint64], quality: NDArray[np.uint8]) -> bool:
+        """Whether the round has left the registers that the next one depends on as it found them, but for the steps:
+        also those that only the round before has written. ``values`` and ``quality`` are those of the registers of
+        these lanes before the round.
         """
         now = self.compiler.lanes
-        for row in self.carried & self.slopes.keys():
+        for row in self.carried:
             after, known = now.values[row][self.lanes], now.quality[row][self.lanes]
             if not np.array_equal(quality[row], known):
                 return False
             sure = known == 0
-            bits = low_mask(int(widths[row]))
-            grown = (values[row] + self.steps[row].astype(np.uint64)) & bits
-            evenly = ~self.bad[row] & (self.slopes[row] == self.steps[row]) & (grown == after)
+            slopes, bad = self.form(row)
+            grown = (values[row] + self.steps[row].astype(np.uint64)) & low_mask(int(self.widths[row]))
+            evenly = ~bad & (slopes == self.steps[row]) & (grown == after)
             if not evenly[sure].all():
                 return False
         return True
