@@ -149,3 +149,31 @@ def test_the_second_of_two_maps_behind_a_pointer(expected: int, verdict: str) ->
     two = [a_map(8)["tensormap"], a_map(16)["tensormap"]]
     found = check(MAPS.replace("EXPECTED", str(expected)), {"grid": 1, "params": {"table": {"tensormaps": two}}})
     assert found.verdict == verdict, found.reason
+
+
+FAR = (
+    HEAD
+    + """
+.visible .entry far(.param .u64 p)
+.reqntid 1, 1, 1
+{
+	.reg .b32 	%r<4>;
+	.reg .b64 	%rd<4>;
+	ld.param.u64 	%rd1, [p];
+	mov.u32 	%r1, %ctaid.x;
+	mul.lo.s32 	%r2, %r1, 0x20000000;
+	mul.wide.s32 	%rd2, %r2, 4;
+	add.s64 	%rd3, %rd1, %rd2;
+	ACCESS;
+	ret;
+}
+"""
+)
+
+
+@pytest.mark.parametrize("access", ["ld.global.u32 %r3, [%rd3]", "st.u32 [%rd3], %r1", "red.global.add.u32 [%rd3], 1"])
+def test_an_index_that_turns_negative_leaves_the_buffer(access: str) -> None:
+    """That of CTA 4 does, whose address is below all memory, so that it is above all as a number of 64 bits."""
+    for grid, codes in ((4, []), (5, ["UB103"])):
+        found = check(FAR.replace("ACCESS", access), {"grid": grid, "params": [{"buffer": 1 << 33}]})
+        assert [f.code for f in found.findings] == codes

@@ -10,7 +10,7 @@ from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
-from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
+from mcheck.frontend.ptx.memory_layout import FUNCTION_BASE, GAP, LOCAL_BASE, PARAM_BASE
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.simt.execution.cluster import Cluster, MissingParameter
@@ -35,9 +35,12 @@ def fetch_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality
 def visible_accesses(
     c: Cluster, statement: ptx.Statement, address: Word, known: Quality, lanes: Indices
 ) -> tuple[Word, Indices]:
-    """The accesses that other lanes can observe: those of shared and global memory whose address is known."""
+    """The accesses that other lanes can observe, or that are in no object: at known places that are not the lane's
+    own. One behind all windows is what an address below them all wraps to.
+    """
     found = int(np.bitwise_or.reduce(known)) if len(known) else 0
-    keep = (address < LOCAL_BASE) & ~((address >= PARAM_BASE) & (address < PARAM_BASE + GAP))
+    local = (address >= LOCAL_BASE) & (address < FUNCTION_BASE)
+    keep = ~local & ~((address >= PARAM_BASE) & (address < PARAM_BASE + GAP))
     if found:
         missing = ((known & taint.MISSING) != 0) & (
             ((known & taint.UNKNOWN) != 0) | (address < GLOBAL_BASE) | (address >= SHARED_BASE)
