@@ -252,8 +252,8 @@ def _why_nothing(run: ProgramRun, who: str, module: Module) -> str:
     others = sorted({shortest_name(line["entry"], module.entries) for line in run.lines})
     made = f"only {', '.join(others)}" if others else "nothing"
     ending = f"; {run.ending}" if run.ending else ""
-    said = run.said.strip()
-    shown = f"; it wrote:\n{said[-TAIL:]}" if said else ""
+    said = " ".join(run.said.split())
+    shown = f"; it wrote: {said[-TAIL:]}" if said else ""
     return f"without a GPU {who} launched {made}{ending}{shown}"
 
 
