@@ -20,7 +20,7 @@ from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import failed_result
-from mcheck.findings.finding import Finding
+from mcheck.findings.finding import CompiledLine, Finding
 from mcheck.frontend.cuda.compiled import CompiledSource, cache_folder, compile_source, usable_folder
 from mcheck.frontend.cuda.nvcc import CompileError, Compiler, find_compiler
 from mcheck.frontend.cuda.program import QUIET, ProgramRun, linked_program, run_program
@@ -109,10 +109,14 @@ class PreparedFile:
 def _renamed(finding: Finding, whole: str, given: str) -> Finding:
     """The finding with the source named as the user wrote it."""
 
+    def renamed(lines: Sequence[CompiledLine]) -> tuple[CompiledLine, ...]:
+        return tuple(replace(line, source=_renamed_places(line.source, whole, given)) for line in lines)
+
     return replace(
         finding,
         accesses=tuple(replace(a, source=_renamed_places(a.source, whole, given)) for a in finding.accesses),
-        lines=tuple(replace(line, source=_renamed_places(line.source, whole, given)) for line in finding.lines),
+        lines=renamed(finding.lines),
+        gap=renamed(finding.gap),
     )
 
 

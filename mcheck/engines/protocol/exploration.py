@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mcheck.answers.left_open import LeftOpen, reason_of
 from mcheck.answers.merged_answers import Excused, is_counted_error
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.errors import Span, Unsupported
+from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
 from mcheck.base.records import dataclass
@@ -436,7 +436,7 @@ class Search:
         from mcheck.engines.protocol.fix_search.trials import Followed, IsFix, Trial
 
         known = {f.code for f in self.findings.values()}
-        key, at = finding_key(finding), _spans(finding)
+        key, touched = finding_key(finding), _objects(finding)
 
         def worse(found: Finding) -> bool:
             if found.kind == "race":
@@ -455,7 +455,7 @@ class Search:
 
         def judge(followed: Followed) -> Trial:
             passed = not any(map(worse, followed.findings))
-            leaves = any(f.kind == "race" and not at.isdisjoint(_spans(f)) for f in followed.findings)
+            leaves = sum(f.kind == "race" and not touched.isdisjoint(_objects(f)) for f in followed.findings)
             return Trial(passed, leaves, followed.executions, followed.whole)
 
         def follow(amendments: Sequence[Amendment]) -> Followed | None:
@@ -489,9 +489,9 @@ class Search:
         return IsFix(mends, self.mended_places, finding)
 
 
-def _spans(finding: Finding) -> set[Span | None]:
-    """The statements of the accesses of a finding."""
-    return {access.span for access in finding.accesses}
+def _objects(finding: Finding) -> set[str]:
+    """What the accesses of a finding touch."""
+    return {access.object for access in finding.accesses}
 
 
 def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:

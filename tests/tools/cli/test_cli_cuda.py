@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -422,3 +423,47 @@ def test_a_ring_and_its_main_and_its_program(tmp_path: Path, monkeypatch: pytest
     Path("ring.cu").write_text(RING.replace("wait<2>()", "wait<1>()"), encoding="utf-8")
     done = mcheck("check", "ring.cu", "--format", "json")
     assert (done.status, json.loads(done.out)["results"][0]["verdict"]) == (0, "proved"), done.err
+
+
+GUARDED = """#include <cuda_pipeline.h>
+__global__ void sums(const float4 *in, float *out, int rows) {
+  __shared__ float4 row[3][64];
+  int lane = threadIdx.x;
+  float sum = 0;
+  for (int r = 0; r < 2; ++r) {
+    __pipeline_memcpy_async(&row[r][lane], in + r * 64 + lane, 16);
+    __pipeline_commit();
+  }
+  for (int r = 0; r < rows; ++r) {
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    if (r + 2 < rows) __pipeline_memcpy_async(&row[(r + 2) % 3][lane], in + (r + 2) * 64 + lane, 16);
+    __pipeline_commit();
+    sum += row[r % 3][63 - lane].x;
+  }
+  out[lane] = sum;
+}
+int main() {
+  float4 *in; float *out;
+  cudaMalloc(&in, 10 * 64 * 16); cudaMalloc(&out, 64 * 4);
+  sums<<<1, 64>>>(in, out, 10);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.slow
+@compiled
+@pytest.mark.skipif(not has_nvcc(), reason="no nvcc: pip install nvidia-cuda-nvcc nvidia-cuda-runtime")
+def test_a_barrier_in_a_branch_leaves_the_rounds_that_do_not_take_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mcheck: Mcheck
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Path("sums.cu").write_text(GUARDED, encoding="utf-8")
+    assert mcheck("check", "sums.cu").status == 0
+    Path("sums.cu").write_text(GUARDED.replace("    __syncthreads();\n", ""), encoding="utf-8")
+    wait = GUARDED.splitlines().index("    __pipeline_wait_prior(1);") + 1
+    done = mcheck("check", "sums.cu")
+    assert re.search(rf"fix: bar.sync 0 .* after lines? {wait}\b", done.out)
+    assert "1 bug (" in done.out

@@ -44,6 +44,8 @@ WARP = 32
 BARRIERS = range(1, 16)
 MAX_PLACES = 7
 """Number of places of a barrier to try."""
+FEW_PLACES = 3
+"""The same of a barrier for which there is a wider one: what is too narrow is so at each place."""
 MORE_PLACES = 3
 """The same once one has mended a race, but not the others of its statements."""
 
@@ -191,8 +193,10 @@ def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix)
     one, other = (m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new))
     if _use_mbarriers(m, old, new) and not _lacks_hand_over(is_fix.finding):
         return ()
-    for meeting in _meetings(m, one, other, known=new.time[old.agent] >= old.step):
-        place = _find_place(m, meeting, old, new, is_fix)
+    meetings = list(_meetings(m, one, other, known=new.time[old.agent] >= old.step))
+    for meeting in meetings:
+        most = MAX_PLACES if meeting is meetings[-1] else FEW_PLACES
+        place = _find_place(m, meeting, old, new, is_fix, most)
         if place is not None:
             codes = tuple(op.text for op in meeting.code)
             why = () if meeting.given else _explain_shuffle(m, old, new)
@@ -241,21 +245,26 @@ def _use_mbarriers(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     return any(e.agent in (old.agent, new.agent) for e in waits)
 
 
-def _find_place(m: Machine, meeting: Meeting, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> Point | None:
+def _find_place(
+    m: Machine, meeting: Meeting, old: TraceEntry, new: TraceEntry, is_fix: IsFix, most: int
+) -> Point | None:
     """Return a place where a barrier is a fix: before the later access, after the earlier one, or in between. One that
-    also mends the other races of the same statements is better.
+    leaves fewer races on the same bytes is better, and if they are as many, one behind a wait, where each round comes
+    by: in a branch, rounds that do not take it are left.
     """
     found: Candidate | None = None
-    last = MAX_PLACES
+    least = (0, False)
+    last = most
     every = [one for one in _candidate_places(m, old, new, is_fix) if _executed_by_all(meeting.threads, one.op)]
     for number, place in enumerate(sorted(every, key=lambda one: _has_mended(one, is_fix))):
         if number >= last:
             break
         assert place.op.span is not None
         trial = is_fix([Insertion(each, after=place.after, span=place.op.span) for each in meeting.code])
-        if trial and (found is None or not trial.leaves):
-            found, last = place, min(last, number + 1 + MORE_PLACES)
-            if not trial.leaves:
+        left = trial.leaves, not (place.after and isinstance(place.op, ops.WaitGroup))
+        if trial and (found is None or left < least):
+            found, least, last = place, left, min(last, number + 1 + MORE_PLACES)
+            if not trial.leaves or place.point in is_fix.mended:
                 break
     if found is None:
         return None

@@ -32,11 +32,12 @@ from mcheck.ir.scopes import WIDTH
 @dataclass(frozen=True, slots=True)
 class Trial:
     """Whether the executions of an edited program that were followed are free of a finding, with no other one in its
-    place; how many these were, and whether they are all. ``leaves``: a race of its statements with others.
+    place; how many these were, and whether they are all. ``leaves``: how many races on what it touches
+    are left, whichever statement of an unrolled loop or round of a ring has them.
     """
 
     passed: bool
-    leaves: bool = False
+    leaves: int = 0
     executions: int = 0
     whole: bool = False
 
