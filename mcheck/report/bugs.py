@@ -79,11 +79,13 @@ def _error_counts(result: Result) -> Counter[str]:
 
 
 def _with_count(finding: Finding, others: Sequence[Finding]) -> Finding:
-    """The finding; of a miscounted mbarrier with the count of its init as the fix, if that fixes its effects."""
-    if finding.code not in MISCOUNTED:
-        return finding
-    fixed = next((other for other in others if _corrects_count(other)), None)
-    return finding if fixed is None else replace(finding, fixes=fixed.fixes, lines=fixed.lines)
+    """The finding; of a miscounted mbarrier with the count of its init as the fix, if that fixes its effects, and so
+    of an effect that comes first.
+    """
+    miscounted = finding.code in MISCOUNTED
+    counts = (other for other in others if _corrects_count(other))
+    fixed = next((other for other in counts if miscounted or other.code in MISCOUNTED), None)
+    return finding if fixed is None else replace(finding, fixes=fixed.fixes, lines=(*finding.lines, *fixed.lines))
 
 
 def _corrects_count(finding: Finding) -> bool:
