@@ -221,7 +221,7 @@ def _footprint(watch: GridWatch | None) -> object:
     found = {}
     for form in watch.footprint.beginnings:
         for span, starts in watch.footprint.beginnings[form].items():
-            each = [a[:, 0] for a in starts]
+            each = [a[:, :1].reshape(-1) for a in starts]  # an access that may be anywhere has no beginning
             for one in watch.footprint.repeated.get(form, {}).get(span, []):
                 each.append((one.starts[:, None] + one.stride * np.arange(one.count)).reshape(-1))
             found[form, span] = set(np.concatenate(each).tolist())

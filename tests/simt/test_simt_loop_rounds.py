@@ -196,3 +196,35 @@ def test_values_of_other_threads_decide_behind_the_loop(racing: bool) -> None:
     }
     wanted = ("finding", frozenset({"RACE001"})) if racing else ("proved", frozenset[str]())
     assert as_followed(text, given) == wanted
+
+
+def test_the_judge_knows_accesses_that_may_be_anywhere() -> None:
+    """Where a thread stores may depend on what it has loaded."""
+    behind = "ld.global.u32 %r7, [%rd1]; mad.wide.u32 %rd5, %r7, 4, %rd2; st.global.f32 [%rd5], %f1;"
+    text = kernel((100, 4), behind=behind)
+    assert find_difference(text, launch(100)) == ""
+
+
+COPIED = "mov.u32 %r7, words; cp.async.bulk.global.shared::cta.bulk_group [%rd1+{}], [%r7], 16;"
+READ = "mov.u32 %r7, words; cp.async.ca.shared.global [%r7], [%rd2+{}], 16;"
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "code"),
+    [
+        ("", COPIED + " cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", "RACE004"),
+        (READ, "cp.async.wait_all;", "RACE003"),
+    ],
+)
+def test_copies_by_the_thread_whose_rounds_are_left_out(before: str, behind: str, code: str) -> None:
+    """A copy is in no order with what its own thread has accessed before it, or accesses before it waits."""
+    words = ".shared .align 16 .b8 words[16]; ld.param.u64 %rd1, [x];"
+    access = f"st.global.f32 [%rd3], %f1; {STORE}"
+    for at, found in ((192, True), (4096, False)):
+        text = kernel((0, 4), access, behind.format(at)).replace(".reqntid 64", ".reqntid 1")
+        text = text.replace("ld.param.u64 %rd1, [x];", words).replace("ld.global.f32 %f2, [%rd3];", "")
+        text = text.replace("mov.u32 %r6, 0;", f"mov.u32 %r6, 0; {before.format(at)}")
+        given: dict[str, object] = {"grid": 1, "params": [{"buffer": 8192}, {"buffer": 8192}, 100]}
+        codes = as_followed(text, given)[1]
+        assert isinstance(codes, frozenset)
+        assert (code in codes) is found
