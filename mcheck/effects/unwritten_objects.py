@@ -97,6 +97,18 @@ def _space(op: Op) -> str:
     return "generic"
 
 
+def is_plain_access(op: Op) -> bool:
+    """Whether this is a weak load or store through the generic proxy, at addresses that the program says."""
+    return (
+        isinstance(op, ops.Load | ops.Store)
+        and isinstance(op.address, Const | Lanes)
+        and op.sem == "weak"
+        and op.proxy == "generic"
+        and not (op.volatile or op.matrix_rows or op.multimem)
+        and not (isinstance(op, ops.Load) and (op.non_coherent or ".nc." in op.text))
+    )
+
+
 def places_of(expr: Expr) -> list[int | None]:
     """The addresses that an operand says, of all lanes; ``None`` is for one that only an execution shows."""
     match expr:

@@ -14,6 +14,7 @@ from mcheck.answers.advice.async_groups import count_closed_groups, family_of
 from mcheck.answers.advice.completion_signals import signalling_operation
 from mcheck.answers.advice.graph import ExecutionGraph, GraphAccess, site_of
 from mcheck.answers.advice.repeated_phases import is_mbarrier_at
+from mcheck.answers.advice.unused_barriers import unused_barrier
 from mcheck.base.errors import Span
 from mcheck.base.phrase import A_BARRIER, Code
 from mcheck.base.records import dataclass
@@ -22,7 +23,6 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op, WaitGroup
 
-BARRIERS = range(1, 16)
 WARP = 32
 
 
@@ -144,5 +144,5 @@ def _barrier_of(g: ExecutionGraph, access: GraphAccess) -> Code:
     warps = {g.place(a.index).own_warp for a in mine}
     met = {g.place(a.index).own_warp for a in mine if any(op.span == access.op.span for op in a.code)}
     used = {op.barrier for a in mine for op in a.code if isinstance(op, ops.Barrier)}
-    free = next((n for n in BARRIERS if Const(n) not in used), None)
+    free = unused_barrier(used)
     return A_BARRIER if met == warps or free is None else Code(f"bar.sync {free}, {WARP * len(met)}")

@@ -35,6 +35,7 @@ from mcheck.answers.advice.scope_mismatch import (
 from mcheck.answers.advice.single_tests import suggest_repeated_test
 from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
 from mcheck.answers.advice.unheard_arrivals import suggest_wait_for_arrival
+from mcheck.answers.advice.unused_barriers import unused_barrier
 from mcheck.base.phrase import A_BARRIER, CLUSTER_BARRIER, GRID_BARRIER, Phrase, Site, join, say
 from mcheck.base.records import dataclass, replace
 from mcheck.cat.tags import Tag
@@ -60,7 +61,6 @@ from mcheck.ir.ops import Op
 NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
 UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
 WARP = 32
-BARRIER_NUMBERS = range(1, 16)
 BARRIERS = {"cluster": CLUSTER_BARRIER, "gpu": GRID_BARRIER}
 """What threads of different CTAs meet at, by the narrowest scope that includes them; GPUs have no barrier."""
 
@@ -265,7 +265,7 @@ def _unused_barrier(g: ExecutionGraph) -> int | None:
     named = {op.barrier for agent in g.agents for op in agent.code if isinstance(op, ops.Barrier)}
     if not all(isinstance(barrier, Const) for barrier in named):
         return None
-    return next((number for number in BARRIER_NUMBERS if Const(number) not in named), None)
+    return unused_barrier(named)
 
 
 def _last_before_arrive(g: ExecutionGraph, arrive: Step) -> Site:

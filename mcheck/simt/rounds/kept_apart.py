@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass
-from mcheck.effects.unwritten_objects import places_of
+from mcheck.effects.unwritten_objects import is_plain_access, places_of
 from mcheck.ir import ops
-from mcheck.ir.expr import Const, Lanes
+from mcheck.ir.expr import Const
 from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.tensor_map_values import decode
+from mcheck.simt.distinct import distinct
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.rounds.repeated_access import RepeatedAccess
@@ -88,7 +89,7 @@ def _objects_of(memory: MemoryMap, starts: Indices) -> Iterator[int]:
     bases = np.array([i.base for i in memory.instances], np.int64)
     order = np.argsort(bases)
     found = np.searchsorted(bases[order], starts, side="right") - 1
-    yield from np.unique(bases[order][found]).tolist()
+    yield from distinct(bases[order][found]).tolist()
 
 
 def _touched_objects(c: Cluster, memory: MemoryMap) -> tuple[set[int], set[int]] | None:
@@ -102,7 +103,7 @@ def _touched_objects(c: Cluster, memory: MemoryMap) -> tuple[set[int], set[int]]
         if isinstance(op, ops.TensorCopy):
             maps.update(places_of(op.tensor_map))
         for names, found in ((op.facets.writes, written), ((*op.facets.reads, *op.facets.writes), otherwise)):
-            if found is otherwise and _is_plain(op):
+            if found is otherwise and is_plain_access(op):
                 continue
             for place in _places(c, op, names):
                 if place is None:
@@ -128,18 +129,6 @@ def _places(c: Cluster, op: Op, names: Sequence[str]) -> Iterator[int | None]:
         yield None if spec is None else spec.global_address
     for name in names:
         yield from places_of(getattr(op, name))
-
-
-def _is_plain(op: Op) -> bool:
-    """Whether this is a weak load or store through the generic proxy."""
-    return (
-        isinstance(op, ops.Load | ops.Store)
-        and isinstance(op.address, Const | Lanes)
-        and op.sem == "weak"
-        and op.proxy == "generic"
-        and not (op.volatile or op.matrix_rows or op.multimem)
-        and not (isinstance(op, ops.Load) and (op.non_coherent or ".nc." in op.text))
-    )
 
 
 def _plain_accesses(c: Cluster, memory: MemoryMap, wanted: set[int]) -> dict[int, list[_Ranges]] | None:
@@ -168,7 +157,7 @@ def _plain_accesses(c: Cluster, memory: MemoryMap, wanted: set[int]) -> dict[int
 
 def _plain_access(op: Op, memory: MemoryMap, wanted: set[int]) -> _Plain | None:
     """The bytes of a plain access that touches an object that is wanted, and its places."""
-    if not _is_plain(op):
+    if not is_plain_access(op):
         return None
     assert isinstance(op, ops.Load | ops.Store)
     places: list[tuple[int | None, int]] = []

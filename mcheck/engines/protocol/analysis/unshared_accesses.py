@@ -16,9 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from mcheck.effects.site import Objects
-from mcheck.effects.unwritten_objects import copies_by_changed_maps, declared_places, places_of
+from mcheck.effects.unwritten_objects import copies_by_changed_maps, declared_places, is_plain_access, places_of
 from mcheck.ir import ops
-from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.type_sizes import type_size
@@ -37,15 +36,8 @@ def find_unshared_accesses(program: Program) -> frozenset[int]:
 
 
 def _is_plain(op: Op) -> bool:
-    """Whether this is a weak load or store at constant addresses, and no value that it loads is needed."""
-    return (
-        isinstance(op, ops.Load | ops.Store)
-        and isinstance(op.address, Const | Lanes)
-        and op.sem == "weak"
-        and op.proxy == "generic"
-        and not (op.volatile or op.matrix_rows or op.multimem)
-        and not (isinstance(op, ops.Load) and (op.non_coherent or ".nc." in op.text or any(op.dsts)))
-    )
+    """Whether this is a plain access, and no value that it loads is needed."""
+    return is_plain_access(op) and not (isinstance(op, ops.Load) and any(op.dsts))
 
 
 def _objects_touched_plainly(program: Program, plain: set[int], objects: Objects) -> frozenset[int]:

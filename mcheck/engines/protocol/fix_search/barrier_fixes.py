@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from mcheck.answers.advice.graph import site_of
+from mcheck.answers.advice.unused_barriers import unused_barrier
 from mcheck.base.errors import Span
 from mcheck.base.phrase import Aside, Phrase, Site, Sites, say
 from mcheck.base.records import dataclass, replace
@@ -41,7 +42,6 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Place, Thread
 
 WARP = 32
-BARRIERS = range(1, 16)
 MAX_PLACES = 7
 """Number of places of a barrier to try."""
 FEW_PLACES = 3
@@ -133,17 +133,17 @@ def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> Fixes:
     """Suggest another barrier number for one role, or the count of all threads that arrive, if that is a fix."""
     users: dict[Span, set[str]] = {}
     warps: set[tuple[int, int]] = set()
-    used: set[int] = set()
+    used: set[Const] = set()
     cta = m.program.threads[m.agents[passed.arrivals[0].agent].threads[0]].place.cta
     for thread in m.program.threads:
         for op in thread.code:
             if not isinstance(op, ops.Barrier) or not isinstance(op.barrier, Const) or op.span is None:
                 continue
-            used.add(op.barrier.value)
+            used.add(op.barrier)
             if op.barrier.value == passed.key[-1] and thread.place.cta == cta:
                 users.setdefault(op.span, set()).add(thread.role)
                 warps.add(thread.place.own_warp)
-    free = next((n for n in BARRIERS if n not in used), None)
+    free = unused_barrier(used)
     for role in sorted({r for roles in users.values() for r in roles}):
         spans = [span for span, roles in users.items() if roles == {role}]
         if free is None or not 0 < len(spans) < len(users):
