@@ -23,23 +23,15 @@ VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "
 """The counted verdicts, in order."""
 
 
-class SearchProgress:
-    """Progress of a search of unknown length, on a stream beside the report: one line of a terminal, overwritten, or
-    occasional lines in a file.
-    """
+class _News:
+    """News on a stream beside the report: one line of a terminal, overwritten, or lines in a file."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._live = stream.isatty()
-        self._next = monotonic() + (DELAY if self._live else SELDOM)
         self._shown = False
 
-    def update(self, text: str) -> None:
-        """Show the text, unless the last update was a moment ago."""
-        now = monotonic()
-        if now < self._next:
-            return
-        self._next = now + (OFTEN if self._live else SELDOM)
+    def _show(self, text: str) -> None:
         self._shown = self._live
         self._stream.write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
         self._stream.flush()
@@ -52,17 +44,34 @@ class SearchProgress:
             self._shown = False
 
 
-class CheckProgress:
+class SearchProgress(_News):
+    """Progress of a search of unknown length, on a stream beside the report: one line of a terminal, overwritten, or
+    occasional lines in a file.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._next = monotonic() + (DELAY if self._live else SELDOM)
+
+    def update(self, text: str) -> None:
+        """Show the text, unless the last update was a moment ago."""
+        now = monotonic()
+        if now < self._next:
+            return
+        self._next = now + (OFTEN if self._live else SELDOM)
+        self._show(text)
+
+
+class CheckProgress(_News):
     """Says how far the check of a single file has come, from a moment on when its user may wonder: in one line of a
     terminal, or in lines of a file, each after twice the time of the one before.
     """
 
     def __init__(self, stream: TextIO, name: str, hint: str) -> None:
-        self._stream, self._name, self._hint = stream, name, hint
-        self._live = stream.isatty()
+        super().__init__(stream)
+        self._name, self._hint = name, hint
         self._since = monotonic()
         self._due = PATIENCE if self._live else LONG
-        self._shown = False
 
     def __enter__(self) -> Self:
         send_notes(self.update)
@@ -70,9 +79,7 @@ class CheckProgress:
 
     def __exit__(self, *_: object) -> None:
         send_notes(None)
-        if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+        self.clear()
 
     def update(self, text: str) -> None:
         """Show how far the check has come, unless that was shown a moment ago."""
@@ -85,12 +92,10 @@ class CheckProgress:
             from shutil import get_terminal_size  # few checks take so long
 
             width = get_terminal_size().columns - 1
-            self._stream.write(f"\r\x1b[K{said if len(said) <= width else said[: width - 1] + '…'}")
-            self._shown = True
+            self._show(said if len(said) <= width else said[: width - 1] + "…")
         else:
-            self._stream.write(f"{said}{self._hint}\n")
+            self._show(said + self._hint)
             self._hint = ""
-        self._stream.flush()
 
 
 class Bar:
